@@ -11,7 +11,8 @@ pub use crate::kv::protocol::Msg as KvMsg;
 pub use crate::lane::{Lane, MessageTag};
 pub use crate::load::protocol::{ChordProbe, ChordReply, Msg as LoadMsg, SampleTold};
 pub use crate::membership::protocol::{
-    GossipEnvelope, GossipStatus, InitJoin, InitJoinAck, Join, JoinRefused, Msg as MembershipMsg, Welcome,
+    GossipDelta, GossipEnvelope, GossipSeen, GossipStatus, InitJoin, InitJoinAck, Join, JoinRefused,
+    Msg as MembershipMsg, StateDigest, Welcome,
 };
 pub use crate::membership::state::body::GossipBody;
 pub use crate::messaging::protocol::{AskReply, AskTicket};

@@ -49,7 +49,7 @@ pub const TARGETS: [Target; 12] = [
 
 /// The kinds that [`message_decode`] picks from by its first byte: all that there are, and one that is none.
 /// New ones come last, so that the first byte of an input goes on meaning the same.
-pub const KINDS: [u16; 51] = [
+pub const KINDS: [u16; 53] = [
     MembershipMsg::INIT_JOIN.kind,
     MembershipMsg::INIT_JOIN_ACK.kind,
     MembershipMsg::INIT_JOIN_NACK.kind,
@@ -101,6 +101,8 @@ pub const KINDS: [u16; 51] = [
     KvMsg::KV_NOTICE.kind,
     KvMsg::KV_TREES.kind,
     KvMsg::KV_HINT.kind,
+    MembershipMsg::GOSSIP_DELTA.kind,
+    MembershipMsg::GOSSIP_SEEN.kind,
 ];
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);

@@ -22,10 +22,10 @@ use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::{Member, Status, UpNumber};
 use quorate_core::membership::reachability::ReachabilityStatus;
-use quorate_core::membership::vector_clock::VectorClock;
 use quorate_core::message::{
-    AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin,
-    InitJoinAck, Join, Lane, MembershipMsg, Message, ShardingBody, ShardingMessage, ShardingMsg, Welcome,
+    AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipDelta, GossipEnvelope, GossipSeen, GossipStatus,
+    Heartbeat, InitJoin, InitJoinAck, Join, Lane, MembershipMsg, Message, ShardingBody, ShardingMessage,
+    ShardingMsg, StateDigest, Welcome,
 };
 use quorate_core::node::Node;
 use quorate_core::owner::Requester;
@@ -103,6 +103,7 @@ enum Act {
     /// A state made of mine.
     Gossip(Peer, Forged),
     Welcome(Peer, Forged),
+    /// A status, what differs, or that it was seen: of states that I have named.
     Status(Peer, Vec<(Peer, u8)>, u8),
     Ask(Order),
     Stopped(u8),
@@ -424,19 +425,8 @@ impl World {
                 );
             }
             Act::Status(from, entries, digest) => {
-                let mut version = VectorClock::new();
-                for (at, above) in entries.iter().take(8) {
-                    version.increment_above(&peer(*at), u64::from(*above));
-                }
-                let status = GossipStatus {
-                    to: peer(0),
-                    version,
-                    seen_digest: u64::from(*digest),
-                };
-                self.hear(
-                    &peer(*from),
-                    &Message::Membership(MembershipMsg::GossipStatus(status)),
-                );
+                let message = self.status(entries, *digest);
+                self.hear(&peer(*from), &Message::Membership(message));
             }
             Act::Ask(order) => self.order(order),
             Act::Stopped(pick) => {
@@ -587,6 +577,39 @@ impl World {
             if pick & 16 != 0 {
                 self.feed(Input::Link(LinkEvent::Room { to: address }));
             }
+        }
+    }
+
+    /// Says something of states by names that the node has told, or by none.
+    fn status(&self, entries: &[(Peer, u8)], digest: u8) -> MembershipMsg {
+        let told = self.sent.iter().filter_map(|(_, message)| match message {
+            Message::Membership(MembershipMsg::GossipStatus(status)) => Some(status.state),
+            Message::Membership(MembershipMsg::GossipDelta(delta)) => Some(delta.result),
+            Message::Membership(MembershipMsg::GossipSeen(seen)) => Some(seen.state),
+            _ => None,
+        });
+        let told: Vec<StateDigest> = told.collect();
+        let name = |pick: usize| told.get(pick % 8).copied().unwrap_or_default();
+        let (to, picks) = (peer(0), entries.iter().map(|(pick, _)| usize::from(*pick)));
+        match digest % 4 {
+            0 | 1 => MembershipMsg::GossipStatus(GossipStatus {
+                to,
+                state: name(entries.len()),
+                seen_digest: u64::from(digest),
+                is_answer: digest.is_multiple_of(4),
+            }),
+            2 => MembershipMsg::GossipDelta(GossipDelta {
+                to,
+                is_push: digest > 127,
+                base: name(entries.len()),
+                result: name(usize::from(digest >> 2)),
+                seen: picks.filter(|at| *at < 16).collect(),
+                steps: entries.iter().map(|(_, byte)| *byte).collect::<Vec<_>>().into(),
+            }),
+            _ => MembershipMsg::GossipSeen(GossipSeen {
+                to,
+                state: name(entries.len()),
+            }),
         }
     }
 

@@ -170,12 +170,13 @@ class Member(Peer):
 
     def __init__(self, cluster):
         super().__init__(cluster)
-        self.state, self.settings = None, {}
+        self.state, self.settings, self.known = None, {}, {}
         self.kinds, self.round, self.counter, self.answers, self.back = {}, 0, 0, {}, set()
         self.next_tick, self.taken_by = time.monotonic(), None
         self.handlers = {
             wire.INIT_JOIN: lambda sender, *_: self.send(sender, wire.INIT_JOIN_NACK),
             wire.INIT_JOIN_ACK: self.on_init_join_ack, wire.WELCOME: self.on_welcome, wire.GOSSIP_: self.on_gossip,
+            wire.GOSSIP_DELTA: self.on_delta,
             wire.GOSSIP_STATUS: self.on_status, wire.JOIN_REFUSED: self.on_join_refused, wire.REMOVED: self.on_removed,
             wire.HEARTBEAT: lambda sender, sequence, to: to == self.me.uid and self.send(
                 sender, wire.HEARTBEAT_RSP, sequence, sender.uid),
@@ -218,7 +219,7 @@ class Member(Peer):
             self.send(of, wire.HEARTBEAT, self.counter, of.uid)
         if others:
             to = random.choice(others)
-            self.send(to, wire.GOSSIP_STATUS, to, wire.seen_digest(self.state.seen), self.state.clock)
+            self.say_status(to, False)
 
     # --- membership
 
@@ -281,15 +282,43 @@ class Member(Peer):
         if self.me not in state.seen:
             self.send(sender, wire.GOSSIP_, sender, self.state)
 
-    def on_status(self, sender, to, digest, clock):
+    def say_status(self, to, is_answer):
+        self.send(to, wire.GOSSIP_STATUS, to, self.own_name(), wire.seen_digest(self.state.seen), is_answer)
+
+    def own_name(self):
+        """The name of the state; what it was a name of is kept for differences."""
+        content = wire.content(self.state)
+        name = wire.name_of(content)
+        self.known[name] = content
+        while len(self.known) > 8:
+            del self.known[next(iter(self.known))]
+        return name
+
+    def on_status(self, sender, to, name, digest, is_answer):
         if to != self.me or self.state is None:
             return
-        order = wire.compare(clock, self.state.clock)
-        own = wire.seen_digest(self.state.seen)
-        if order == wire.AFTER:
-            self.send(sender, wire.GOSSIP_STATUS, sender, own, self.state.clock)
-        elif order != wire.SAME or digest != own:
+        if name == self.own_name():
+            if digest != wire.seen_digest(self.state.seen):
+                self.send(sender, wire.GOSSIP_, sender, self.state)
+        elif name in self.known or is_answer:
             self.send(sender, wire.GOSSIP_, sender, self.state)
+        else:
+            self.say_status(sender, True)
+
+    def on_delta(self, sender, to, is_push, base, result, seen, steps):
+        if to != self.me or self.state is None:
+            return
+        self.own_name()
+        if result in self.known:
+            content = self.known[result]
+        elif base in self.known:
+            content = wire.walked(self.known[base], steps)
+            if wire.name_of(content) != result:
+                raise Failed("a difference of %s:%d does not lead where it says" % sender[:2])
+        else:
+            return self.say_status(sender, True)
+        state = wire.read_state(wire.u8(0) + content)
+        self.on_gossip(sender, to, state._replace(seen={state.members[at].node for at in seen}))
 
     def leave(self, limit=30):
         """Has a member move this one to Leaving, waits until the leader has moved it to Exiting, says goodbye and ends."""

@@ -37,6 +37,11 @@ SHARD_KEYS = (0x51756F7261746531, 0x5368617264496473)
 
 
 def siphash13(key0, key1, data):
+    return siphash(key0, key1, data, False)
+
+
+def siphash(key0, key1, data, wide):
+    """SipHash-1-3, with 64 bits or with 128."""
     mask = (1 << 64) - 1
     v = [key0 ^ 0x736F6D6570736575, key1 ^ 0x646F72616E646F6D, key0 ^ 0x6C7967656E657261, key1 ^ 0x7465646279746573]
 
@@ -55,6 +60,8 @@ def siphash13(key0, key1, data):
         v[1] = rotated(v[1], 17) ^ v[2]
         v[2] = rotated(v[2], 32)
 
+    if wide:
+        v[1] ^= 0xEE
     whole = len(data) // 8 * 8
     words = list(struct.unpack("<%dQ" % (whole // 8), data[:whole]))
     words.append(int.from_bytes(data[whole:], "little") | (len(data) & 0xFF) << 56)
@@ -62,10 +69,16 @@ def siphash13(key0, key1, data):
         v[3] ^= word
         round_()
         v[0] ^= word
-    v[2] ^= 0xFF
+    v[2] ^= 0xEE if wide else 0xFF
     for _ in range(3):
         round_()
-    return v[0] ^ v[1] ^ v[2] ^ v[3]
+    low = v[0] ^ v[1] ^ v[2] ^ v[3]
+    if not wide:
+        return low
+    v[1] ^= 0xDD
+    for _ in range(3):
+        round_()
+    return low | (v[0] ^ v[1] ^ v[2] ^ v[3]) << 64
 
 
 def kind_id(name):
@@ -87,6 +100,9 @@ class Reader:
             raise Malformed("too short")
         self.at += count
         return self.data[self.at - count:self.at]
+
+    def done(self):
+        return self.at == len(self.data)
 
     def number(self, code):
         return struct.unpack("<" + code, self.take(struct.calcsize("<" + code)))[0]
@@ -379,19 +395,51 @@ def read_settings(r):
     return {key: value for key, value in ((r.text(), (r.u8(), r.text())) for _ in range(r.u8()))}
 
 
+def content(value):
+    """A state's bytes with no seen bit set."""
+    return state(value._replace(seen=set()))[1:]
+
+
+def name_of(content):
+    """5.3."""
+    return siphash(0, 0, content, True)
+
+
+def u128(value):
+    return value.to_bytes(16, "little")
+
+
+def read_u128(r):
+    return int.from_bytes(r.take(16), "little")
+
+
+def write_status(to, name, digest, is_answer):
+    return node(to) + u128(name) + u64(digest) + u8(is_answer)
+
+
 def read_status(r):
-    to, digest, count, hosts = r.node(), r.u64(), r.u16(), r.u16()
-    hosts = names(hosts, r)
-    rows = zip(r.numbers("H", count), r.numbers("H", count), r.numbers("Q", count), r.numbers("Q", count))
-    return to, digest, {Node(hosts[at], port, uid): counter for at, port, uid, counter in rows}
+    return r.node(), read_u128(r), r.u64(), r.boolean()
 
 
-def write_status(to, digest, clock):
-    rows = sorted(clock.items(), key=lambda row: node_order(row[0]))
-    hosts = sorted({of.host.encode() for of, _ in rows})
-    return (node(to) + u64(digest) + u16(len(rows)) + u16(len(hosts)) + names_of(hosts)
-            + packed("H", (hosts.index(of.host.encode()) for of, _ in rows)) + packed("H", (of.port for of, _ in rows))
-            + packed("Q", (of.uid for of, _ in rows)) + packed("Q", (counter for _, counter in rows)))
+def read_delta(r):
+    """Receiver, whether it is pushed, base, result, positions of who has seen it, steps."""
+    to, is_push, base, result = r.node(), r.boolean(), read_u128(r), read_u128(r)
+    form, count = r.u8(), r.u16()
+    if form == 1:
+        seen = list(r.numbers("H", count))
+    else:
+        seen = [at * 8 + bit for at, byte in enumerate(r.take(count)) for bit in range(8) if byte >> bit & 1]
+    return to, is_push, base, result, seen, r.take(r.u32())
+
+
+def walked(base, steps):
+    """Where steps lead."""
+    r, at, out = Reader(steps), 0, b""
+    while not r.done():
+        same, gone, come = r.u16(), r.u16(), r.u16()
+        out += base[at:at + same] + r.take(come)
+        at += same + gone
+    return out
 
 
 def maybe(value, put):
@@ -591,7 +639,7 @@ def beat(name):
 
 
 (INIT_JOIN, INIT_JOIN_ACK, INIT_JOIN_NACK, JOIN, WELCOME, LEAVE, DOWN_, HEARTBEAT, HEARTBEAT_RSP, EXITING_CONFIRMED, GOSSIP_STATUS,
- GOSSIP_) = range(1, 13)
+ GOSSIP_, GOSSIP_DELTA, GOSSIP_SEEN) = range(1, 15)
 JOIN_REFUSED, REMOVED = 15, 16
 SHARDING_, ENTITY, ASK_REPLY, REGISTRY, HAND_BACK, SURVEY, MARK, MARK_ACK = range(0x100, 0x108)
 
@@ -608,6 +656,8 @@ KINDS = {
     EXITING_CONFIRMED: node_kind("ExitingConfirmed"),
     GOSSIP_STATUS: Kind("GossipStatus", GOSSIP, write_status, read_status),
     GOSSIP_: with_state("Gossip"),
+    GOSSIP_DELTA: Kind("GossipDelta", GOSSIP, bytes, read_delta),
+    GOSSIP_SEEN: Kind("GossipSeen", GOSSIP, lambda to, name: node(to) + u128(name), lambda r: (r.node(), read_u128(r))),
     JOIN_REFUSED: Kind("JoinRefused", CONTROL, lambda reason, to: u8(reason) + node(to), lambda r: (r.u8(), r.node())),
     REMOVED: node_kind("Removed"),
     SHARDING_: Kind("Sharding", CONTROL, write_sharding, read_sharding),

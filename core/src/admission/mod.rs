@@ -38,7 +38,9 @@ impl<'a> PeerAsk<'a> {
             | MembershipMsg::Removed { .. }
             | MembershipMsg::ExitingConfirmed { .. }
             | MembershipMsg::GossipStatus(_)
-            | MembershipMsg::Gossip(_) => None,
+            | MembershipMsg::Gossip(_)
+            | MembershipMsg::GossipDelta(_)
+            | MembershipMsg::GossipSeen(_) => None,
         }
     }
 }

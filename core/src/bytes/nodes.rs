@@ -96,10 +96,6 @@ impl<'a> Texts<'a> {
         }
         None
     }
-
-    pub(crate) const fn len(&self) -> usize {
-        self.lengths.len()
-    }
 }
 
 /// By the length of a text: which bits of the first 16 bytes are its own.
@@ -394,15 +390,6 @@ impl<'a> TextCursor<'a> {
         let len = self.texts.lengths.get(self.at).copied().map_or(0, usize::from);
         (self.text, self.rest) = self.rest.split_at_checked(len).unwrap_or_default();
     }
-}
-
-/// Makes every host once, at a port that [`NodeRow::resolve`] replaces.
-pub(crate) fn read_hosts(texts: Texts<'_>) -> Result<Vec<Address>, WireError> {
-    let mut hosts = Vec::with_capacity(texts.len());
-    for host in texts.rising() {
-        hosts.push(Address::new(host?, 1).map_err(|_| WireError::Malformed { what: "address" })?);
-    }
-    Ok(hosts)
 }
 
 /// The host names of these nodes, in rising order, each once.

@@ -9,6 +9,7 @@ use crate::ident::UniqueAddress;
 use crate::membership::Cx;
 use crate::membership::doubts::CLOCK_JUMP_MAX;
 use crate::membership::machine::Membership;
+use crate::membership::news::Telling;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::merge;
 use crate::membership::state::vector_clock::{ClockOrder, VectorClock};
@@ -35,7 +36,7 @@ impl Membership {
         remote.set_version(believed);
         let is_outdated = remote.version().get(cx.me()) > mine.version().get(cx.me());
         if !corrected && !is_cut && !is_outdated {
-            return self.take_in(cx, from, &remote);
+            return self.take_in(cx, from, &remote, Telling::default());
         }
         cx.counters().gossip_merges += 1;
         let merged = merge::merge(&mine, &remote);
@@ -68,20 +69,6 @@ impl Membership {
         true
     }
 
-    /// What a member says that it holds, as far as it is believed. Its word about itself is taken at once.
-    pub(super) fn hear_version(
-        &mut self,
-        cx: &mut Cx<'_>,
-        from: &UniqueAddress,
-        said: &VectorClock,
-    ) -> VectorClock {
-        let mut mine = Gossip::clone(&self.gossip);
-        if take_word(&mut mine, from, said) {
-            self.update(cx, mine);
-        }
-        self.believed(cx, from, said, None)
-    }
-
     /// Whether a claim to my changes may stand. If it is above my counter that goes on above it, as far as it
     /// may: a lie that somebody merged cannot hide what I change next. Further it does not, and whoever says
     /// more hears from me how many there are.
@@ -108,7 +95,7 @@ impl Membership {
     pub(super) fn settle_claims(&mut self, cx: &mut Cx<'_>) {
         for node in core::mem::take(&mut self.claims.unsettled) {
             if self.gossip.contains(&node) && targets::is_valid_target(&self.gossip, cx.me(), &node) {
-                self.send_status(cx, &node);
+                self.send_whole(cx, &node);
             }
         }
     }

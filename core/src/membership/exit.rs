@@ -103,7 +103,7 @@ impl Membership {
 
     /// Lets members know at once that they are Down, as many as a node tells at once.
     pub(super) fn tell_downed<'n>(
-        &self,
+        &mut self,
         cx: &mut Cx<'_>,
         downed: impl IntoIterator<Item = &'n UniqueAddress>,
     ) {

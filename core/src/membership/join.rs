@@ -13,7 +13,7 @@ use crate::membership::joining::JoinStage;
 use crate::membership::machine::Membership;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
-use crate::message::{GossipBody, GossipEnvelope, Join, JoinRefused, MembershipMsg, Welcome};
+use crate::message::{GossipBody, Join, JoinRefused, MembershipMsg, Welcome};
 use crate::reject::{JoinRefusal, MembershipRejection, Rejection};
 use crate::rng;
 use crate::time::Instant;
@@ -284,15 +284,7 @@ impl Membership {
             next.add_seen(cx.me());
             self.install(cx, next);
         }
-        let gossip = GossipBody::from(Arc::clone(&self.gossip));
-        cx.counters().gossips_sent += 1;
-        cx.send(
-            from,
-            MembershipMsg::Gossip(GossipEnvelope {
-                to: from.clone(),
-                gossip,
-            }),
-        );
+        self.send_gossip(cx, from);
     }
 
     pub(super) fn cancel_join_timers(cx: &mut Cx<'_>) {

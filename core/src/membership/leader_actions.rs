@@ -1,6 +1,7 @@
 //! Leader actions: moves members between statuses on convergence. Acts only on this node's own state; never
 //! reads a peer's opinion of what the leader should do. Spec: membership 2.8.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -285,10 +286,11 @@ impl Membership {
 
     /// Tells the oldest members, and the oldest of each role that somebody who goes has: what runs once per
     /// cluster or role moves to them, when that member exits and when it has been removed.
-    fn hint_oldest(&self, cx: &mut Cx<'_>, roles: &OrderedSet<Role>) {
+    fn hint_oldest(&mut self, cx: &mut Cx<'_>, roles: &OrderedSet<Role>) {
         let mut hinted: OrderedMap<&Role, usize> = roles.iter().map(|role| (role, 0)).collect();
         let dc = cx.config().node_roles().data_center();
-        let in_dc = self.gossip.members().iter().filter(|m| m.data_center() == dc);
+        let gossip = Arc::clone(&self.gossip);
+        let in_dc = gossip.members().iter().filter(|m| m.data_center() == dc);
         for (rank, member) in leader::age_sorted(in_dc, None).into_iter().enumerate() {
             let mut oldest = rank < EXITING_HINTS;
             for role in member.roles.user_roles() {

@@ -14,6 +14,7 @@ use crate::input::{DownTarget, MembershipCommand, Token};
 use crate::membership::Cx;
 use crate::membership::doubts::EntryClaims;
 use crate::membership::joining::{JoinStage, ToldDiffering};
+use crate::membership::news::News;
 use crate::membership::state::convergence;
 use crate::membership::state::events::{self, MembershipChange};
 use crate::membership::state::gossip::{Gossip, GossipError};
@@ -37,6 +38,7 @@ pub(crate) struct Membership {
     /// Members to whom no link gets through, because one of its ends refuses it.
     pub(super) cut: OrderedSet<UniqueAddress>,
     pub(super) claims: EntryClaims,
+    pub(super) news: News,
     pub(crate) exiting_confirmed: OrderedSet<UniqueAddress>,
     /// Those of them that had said so when the leader looked last.
     pub(super) confirmed_before: OrderedSet<UniqueAddress>,
@@ -76,6 +78,7 @@ impl Membership {
             own_clock: 0,
             cut: OrderedSet::new(),
             claims: EntryClaims::default(),
+            news: News::default(),
             exiting_confirmed: OrderedSet::new(),
             confirmed_before: OrderedSet::new(),
             exit: ExitStage::Staying,
@@ -111,6 +114,14 @@ impl Membership {
                 self.on_gossip(cx, from, &envelope);
                 cx.say_gossip_heard(from.clone());
             }
+            MembershipMsg::GossipDelta(delta) => {
+                self.on_gossip_delta(cx, from, &delta);
+                cx.say_gossip_heard(from.clone());
+            }
+            MembershipMsg::GossipSeen(seen) => {
+                self.on_gossip_seen(cx, from, &seen);
+                cx.say_gossip_heard(from.clone());
+            }
         }
     }
 
@@ -138,6 +149,7 @@ impl Membership {
             MembershipTimer::GossipExtraFirst | MembershipTimer::GossipExtraSecond => {
                 self.on_extra_gossip(cx)
             }
+            MembershipTimer::News => self.on_news(cx),
             MembershipTimer::LeaderActions => self.on_leader_tick(cx),
             MembershipTimer::Converged => self.on_converged(cx),
             MembershipTimer::JoinRetry => self.on_join_retry(cx),
@@ -287,6 +299,9 @@ impl Membership {
             self.tell(cx, change);
         }
         self.follow_own_status(cx, before.member(cx.me()).map(|m| m.status));
+        if self.news.on_installed(&before, &self.gossip) {
+            self.on_state_changed(cx);
+        }
         self.end_rivals(cx);
     }
 
@@ -392,6 +407,7 @@ impl Membership {
         }
         self.joining = JoinStage::Over;
         self.halt = Some(reason);
+        cx.cancel(MembershipTimer::News);
         self.publish(cx);
     }
 

@@ -13,6 +13,7 @@ mod join;
 mod joining;
 mod leader_actions;
 pub(crate) mod machine;
+mod news;
 mod paths;
 mod seeds;
 mod spread;

@@ -8,6 +8,7 @@ use crate::ident::UniqueAddress;
 use crate::membership::Cx;
 use crate::membership::doubts::CLOCK_JUMP_MAX;
 use crate::membership::machine::{ExitStage, Membership};
+use crate::membership::news::Telling;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
 use crate::membership::state::reachability::ReachabilityStatus;
@@ -64,7 +65,7 @@ impl Membership {
         if candidates.is_empty() {
             return;
         }
-        let target = &candidates[rng::below(cx.rng(), candidates.len())];
+        let target = &candidates[rng::below(cx.rng(), candidates.len())].clone();
         let own_dc = cx.config().node_roles().data_center();
         let far = self
             .gossip
@@ -73,7 +74,7 @@ impl Membership {
         // A state is large and a link to another data center slow: it gets one only if the versions turn out
         // to differ.
         if far || self.gossip.has_seen(target) {
-            self.send_status(cx, target);
+            self.send_status(cx, target, false);
         } else {
             self.send_gossip(cx, target);
         }
@@ -94,104 +95,118 @@ impl Membership {
         self.cut = cut;
     }
 
-    /// Sends the state to a few members at once, chosen at random.
-    pub(super) fn push_to_random(&self, cx: &mut Cx<'_>, count: usize) {
+    /// Sends the whole state to a few members at once, chosen at random: it may be the last that this node
+    /// says, and nobody could ask it again.
+    pub(super) fn push_to_random(&mut self, cx: &mut Cx<'_>, count: usize) {
         self.push_to_random_and(cx, count, &[]);
     }
 
     /// Sends the state to that many members, and to these if they are not among them.
-    pub(super) fn push_to_random_and(&self, cx: &mut Cx<'_>, count: usize, others: &[UniqueAddress]) {
+    pub(super) fn push_to_random_and(&mut self, cx: &mut Cx<'_>, count: usize, others: &[UniqueAddress]) {
         let mut candidates = self.gossip_targets(cx.me(), false);
         rng::choose_front(cx.rng(), &mut candidates, count);
         candidates.truncate(count);
-        for target in &candidates {
-            self.send_gossip(cx, target);
-        }
-        for target in others.iter().filter(|target| !candidates.contains(target)) {
-            self.push_to(cx, target);
+        let valid = |target: &&UniqueAddress| targets::is_valid_target(&self.gossip, cx.me(), target);
+        let others: Vec<&UniqueAddress> = others
+            .iter()
+            .filter(|target| !candidates.contains(target))
+            .filter(valid)
+            .collect();
+        for target in candidates.iter().chain(others) {
+            self.send_whole(cx, target);
         }
     }
 
     /// Sends the state to a member, unless this node itself finds it unreachable.
-    pub(super) fn push_to(&self, cx: &mut Cx<'_>, target: &UniqueAddress) {
+    pub(super) fn push_to(&mut self, cx: &mut Cx<'_>, target: &UniqueAddress) {
         if targets::is_valid_target(&self.gossip, cx.me(), target) {
             self.send_gossip(cx, target);
         }
     }
 
-    pub(super) fn send_gossip(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
-        cx.counters().gossips_sent += 1;
-        let gossip = GossipBody::from(Arc::clone(&self.gossip));
-        cx.send(
-            to,
-            MembershipMsg::Gossip(GossipEnvelope {
-                to: to.clone(),
-                gossip,
-            }),
-        );
-    }
-
-    pub(super) fn send_status(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
+    /// Says which state this node holds.
+    pub(super) fn send_status(&mut self, cx: &mut Cx<'_>, to: &UniqueAddress, is_answer: bool) {
+        let Some(state) = self.state_name(cx) else { return };
         cx.counters().gossip_statuses_sent += 1;
         let status = GossipStatus {
             to: to.clone(),
-            version: self.gossip.version().clone(),
+            state,
             seen_digest: self.gossip.seen_digest(),
+            is_answer,
         };
         cx.send(to, MembershipMsg::GossipStatus(status));
     }
 
-    /// A member says which version it holds.
+    /// A member says which state it holds.
     pub(crate) fn on_gossip_status(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, status: &GossipStatus) {
         if !self.may_gossip(cx, from, &status.to) {
             return;
         }
-        let version = self.hear_version(cx, from, &status.version);
-        if version.get(cx.me()) < status.version.get(cx.me()) {
-            // It hears my word at once, with what belongs to it.
-            return self.send_gossip(cx, from);
-        }
-        match version.compare(self.gossip.version()) {
-            ClockOrder::Same if status.seen_digest == self.gossip.seen_digest() => {}
-            ClockOrder::After => self.send_status(cx, from),
-            ClockOrder::Same | ClockOrder::Before | ClockOrder::Concurrent => self.send_gossip(cx, from),
+        let Some(own) = self.state_name(cx) else { return };
+        if status.state == own {
+            if status.seen_digest != self.gossip.seen_digest() {
+                self.send_from(cx, from, own);
+            }
+        } else if self.held_before(status.state) {
+            self.send_from(cx, from, status.state);
+        } else if status.is_answer {
+            self.send_whole(cx, from);
+        } else {
+            self.send_status(cx, from, true);
         }
     }
 
     /// A member sends its state.
     pub(crate) fn on_gossip(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, envelope: &GossipEnvelope) {
-        if !self.may_gossip(cx, from, &envelope.to) {
-            return;
+        if self.may_gossip(cx, from, &envelope.to) {
+            self.on_state(cx, from, &envelope.gossip, Telling::default());
         }
-        let Some(about_me) = envelope.gossip.about(cx.me()) else {
+    }
+
+    /// What a member holds, however it said it.
+    pub(super) fn on_state(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        body: &GossipBody,
+        telling: Telling,
+    ) {
+        let Some(about_me) = body.about(cx.me()) else {
             return cx.reject(from, Rejection::Membership(MembershipRejection::NotInGossip));
         };
         cx.counters().gossips_received += 1;
-        let order = envelope.gossip.without_news(&self.gossip);
-        let is_ahead = self.are_paths_ahead(cx, from, envelope.gossip.paths_counter());
+        let order = body.without_news(&self.gossip);
+        let is_ahead = self.are_paths_ahead(cx, from, body.paths_counter());
         let is_doubtful = is_ahead
             || about_me.counter > self.own_clock
-            || (order != Some(ClockOrder::Same) && envelope.gossip.is_far_from(&self.gossip, CLOCK_JUMP_MAX));
+            || (order != Some(ClockOrder::Same) && body.is_far_from(&self.gossip, CLOCK_JUMP_MAX));
         if is_doubtful {
-            return self.on_doubtful(cx, from, envelope.gossip.open(&self.gossip), is_ahead);
+            return self.on_doubtful(cx, from, body.open(&self.gossip), is_ahead);
         }
         match order {
             Some(order) => {
                 // Most states that arrive: nothing is opened, nothing is merged.
                 let winner = Gossip::clone(&self.gossip);
-                let unseen = !about_me.seen && self.exit != ExitStage::Draining;
-                self.adopt_and_answer(cx, from, winner, order == ClockOrder::Before || unseen);
+                let unseen = !about_me.seen && !telling.is_push && self.exit != ExitStage::Draining;
+                let answers = order == ClockOrder::Before || unseen;
+                self.adopt_and_answer(cx, from, winner, answers.then_some(telling));
             }
-            None => self.take_in(cx, from, &envelope.gossip.open(&self.gossip)),
+            None => self.take_in(cx, from, &body.open(&self.gossip), telling),
         }
     }
 
     /// Takes in a state whose version is believed.
-    pub(super) fn take_in(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, remote: &Gossip) {
+    pub(super) fn take_in(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        remote: &Gossip,
+        telling: Telling,
+    ) {
         if remote.version().get(cx.me()) > self.gossip.version().get(cx.me()) {
             return self.merge_and_outdate(cx, from, remote);
         }
-        let unseen = !remote.has_seen(cx.me()) && self.exit != ExitStage::Draining;
+        let unseen = !remote.has_seen(cx.me()) && !telling.is_push && self.exit != ExitStage::Draining;
         let (winner, talk_back) = match remote.version().compare(self.gossip.version()) {
             ClockOrder::Same => (merge::with_merged_seen(&self.gossip, remote), unseen),
             ClockOrder::Before if !relation::adds_member(remote, &self.gossip) => {
@@ -215,18 +230,27 @@ impl Membership {
                 (merged, true)
             }
         };
-        self.adopt_and_answer(cx, from, winner, talk_back);
+        self.adopt_and_answer(cx, from, winner, talk_back.then_some(telling));
     }
 
-    fn adopt_and_answer(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, winner: Gossip, talk_back: bool) {
+    fn adopt_and_answer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        winner: Gossip,
+        answered: Option<Telling>,
+    ) {
         let was_gone = self.gossip.is_gone(from);
         let is_news = self.adopt(cx, winner);
         if !was_gone && self.gossip.is_gone(from) {
             // Its last words: it does not pass on who has heard them, and the leader waits for that.
             return self.tell_leader(cx);
         }
-        if talk_back && self.is_member() {
-            self.send_gossip(cx, from);
+        if let Some(telling) = answered.filter(|_| self.is_member()) {
+            match telling.name {
+                Some(held) => self.send_from(cx, from, held),
+                None => self.send_gossip(cx, from),
+            }
         }
         if is_news {
             self.wake_if_converged(cx);
@@ -234,7 +258,7 @@ impl Membership {
     }
 
     /// Lets the leader know at once what this node has seen or changed; or acts itself.
-    pub(super) fn tell_leader(&self, cx: &mut Cx<'_>) {
+    pub(super) fn tell_leader(&mut self, cx: &mut Cx<'_>) {
         match leader::acting_leader(&self.gossip, cx.me()) {
             Some(leader) if leader != *cx.me() => self.push_to(cx, &leader),
             Some(_) | None => self.wake_if_converged(cx),
@@ -296,7 +320,7 @@ impl Membership {
 
     /// Whether gossip from this sender counts: this very incarnation is meant, the sender is a member, and
     /// this node itself finds it reachable. What others say about the sender does not count (pitfall F-34).
-    fn may_gossip(&self, cx: &mut Cx<'_>, from: &UniqueAddress, to: &UniqueAddress) -> bool {
+    pub(super) fn may_gossip(&self, cx: &mut Cx<'_>, from: &UniqueAddress, to: &UniqueAddress) -> bool {
         if !self.is_member() || !Self::meant_for_me(cx, from, to) {
             return false;
         }

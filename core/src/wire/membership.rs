@@ -7,7 +7,8 @@ use crate::agreement::Settings;
 use crate::bytes::WireError;
 use crate::ident::{DEFAULT_DATA_CENTER, ROLES_MAX, Role, Roles, UniqueAddress};
 use crate::membership::protocol::{
-    GossipEnvelope, GossipStatus, InitJoin, InitJoinAck, Join, JoinRefusal, JoinRefused, Msg, Welcome,
+    GossipDelta, GossipEnvelope, GossipSeen, GossipStatus, InitJoin, InitJoinAck, Join, JoinRefusal,
+    JoinRefused, Msg, Welcome,
 };
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::packed::roles::{data_center, wire_roles};
@@ -24,6 +25,8 @@ messages! {
         EXITING_CONFIRMED "ExitingConfirmed" ExitingConfirmed { to: UniqueAddress },
         GOSSIP_STATUS "GossipStatus" GossipStatus(status: GossipStatus),
         GOSSIP "Gossip" Gossip(envelope: GossipEnvelope),
+        GOSSIP_DELTA "GossipDelta" GossipDelta(delta: GossipDelta),
+        GOSSIP_SEEN "GossipSeen" GossipSeen(seen: GossipSeen),
         JOIN_REFUSED "JoinRefused" JoinRefused(refused: JoinRefused),
         REMOVED "Removed" Removed { to: UniqueAddress },
     }

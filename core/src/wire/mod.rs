@@ -38,6 +38,6 @@ pub use frame::{
     DecodedFrame, FLAG_EXTENDED, Frame, HEADER_BYTES, MAGIC, VERSION_MAX, VERSION_MIN, body_bytes_max,
     decode_frame, frame_kind,
 };
-pub(crate) use gossip::has_room;
+pub(crate) use gossip::{digest, has_room, open, state_bytes, steps_between};
 pub(crate) use stored::StoredForm;
 pub use values::{DataLimits, decode_data, decode_delta, encode_data, encode_delta};

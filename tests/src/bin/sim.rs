@@ -42,7 +42,7 @@ Runs the deterministic cluster simulator.
   --shrink         make the first failing run smaller before it is shown
   --threads T      threads (default 2)
   --keep-going     run all seeds even after a violation
-  --scenario S     join, crash or cold-start of --nodes N (up to 10000) with the documented timings: virtual
+  --scenario S     join, crash, cold-start or rest of --nodes N (up to 10000) with the documented timings: virtual
                    seconds, messages and bytes per node, beside those of Akka's algorithm
   --starts         for each seed --nodes N start at once, each with all of them as seed nodes, while up to 30 %
                    of all frames are lost (with --faults none, none): they have to form exactly one cluster
@@ -289,13 +289,21 @@ fn drawn(seeds: u64) -> Range<u64> {
 
 fn parse_scenario(text: &str) -> Result<Scenario, String> {
     let found = Scenario::ALL.into_iter().find(|scenario| scenario.name() == text);
-    found.ok_or_else(|| "there are the scenarios join, crash and cold-start".to_owned())
+    found.ok_or_else(|| "there are the scenarios join, crash, cold-start and rest".to_owned())
 }
 
 /// Measures a scenario and prints it beside Akka's figures.
 fn measure(scenario: Scenario, options: &Options) -> ExitCode {
     let (begun, nodes) = (std::time::Instant::now(), options.nodes);
     let found = figures::measure(scenario, nodes, options.seeds.start);
+    if scenario == Scenario::Rest {
+        let (text, figures) = figures::rest(nodes, options.seeds.start, &found);
+        println!("{text}");
+        if options.json {
+            println!("{figures}");
+        }
+        return ExitCode::SUCCESS;
+    }
     let reference = scenario.reference(nodes);
     let of = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1} s"));
     println!(
@@ -311,7 +319,7 @@ fn measure(scenario: Scenario, options: &Options) -> ExitCode {
             found.known.zip(found.first).map(|(known, first)| known - first),
             "after the first report",
         ),
-        Scenario::Join | Scenario::ColdStart => (found.known, "from the beginning"),
+        Scenario::Join | Scenario::ColdStart | Scenario::Rest => (found.known, "from the beginning"),
     };
     println!(
         "  known everywhere {} ({compared}); Akka's algorithm {}",

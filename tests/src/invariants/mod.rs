@@ -83,7 +83,7 @@ impl Cause {
     /// Whether the step took over a state that another node made.
     #[must_use]
     pub fn is_merge(&self) -> bool {
-        matches!(self, Self::Message { name, .. } if matches!(*name, "Gossip" | "Welcome"))
+        matches!(self, Self::Message { name, .. } if matches!(*name, "Gossip" | "GossipDelta" | "Welcome"))
     }
 }
 

@@ -12,8 +12,8 @@ use quorate_core::membership::member_set::MemberSet;
 use quorate_core::membership::protocol::JoinRefusal;
 use quorate_core::membership::vector_clock::VectorClock;
 use quorate_core::message::{
-    DetectorMsg, GossipBody, GossipEnvelope, GossipStatus, Heartbeat, InitJoin, InitJoinAck, Join,
-    JoinRefused, MembershipMsg, Message, Welcome,
+    DetectorMsg, GossipBody, GossipDelta, GossipEnvelope, GossipSeen, GossipStatus, Heartbeat, InitJoin,
+    InitJoinAck, Join, JoinRefused, MembershipMsg, Message, StateDigest, Welcome,
 };
 use quorate_core::ordered::OrderedSet;
 
@@ -36,12 +36,14 @@ pub enum Kind {
     ExitingConfirmed,
     GossipStatus,
     Gossip,
+    GossipDelta,
+    GossipSeen,
     Heartbeat,
     HeartbeatRsp,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::InitJoin,
         Self::InitJoinAck,
         Self::InitJoinNack,
@@ -51,6 +53,8 @@ impl Kind {
         Self::ExitingConfirmed,
         Self::GossipStatus,
         Self::Gossip,
+        Self::GossipDelta,
+        Self::GossipSeen,
         Self::Heartbeat,
         Self::HeartbeatRsp,
     ];
@@ -66,6 +70,8 @@ impl Kind {
             MembershipMsg::ExitingConfirmed { .. } => Some(Self::ExitingConfirmed),
             MembershipMsg::GossipStatus(_) => Some(Self::GossipStatus),
             MembershipMsg::Gossip(_) => Some(Self::Gossip),
+            MembershipMsg::GossipDelta(_) => Some(Self::GossipDelta),
+            MembershipMsg::GossipSeen(_) => Some(Self::GossipSeen),
             // Members trust each other with these.
             MembershipMsg::Removed { .. } | MembershipMsg::Leave(_) | MembershipMsg::Down(_) => None,
         }
@@ -102,13 +108,23 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
         Kind::ExitingConfirmed => MembershipMsg::ExitingConfirmed { to },
         Kind::GossipStatus => MembershipMsg::GossipStatus(GossipStatus {
             to,
-            version: clock(lie),
+            state: name(lie),
             seen_digest: lie.number(DIGEST),
+            is_answer: lie.flag(),
         }),
         Kind::Gossip => MembershipMsg::Gossip(GossipEnvelope {
             to,
             gossip: state(lie),
         }),
+        Kind::GossipDelta => MembershipMsg::GossipDelta(GossipDelta {
+            to,
+            is_push: lie.flag(),
+            base: name(lie),
+            result: name(lie),
+            seen: lie.known.gossip.seen_set().clone(),
+            steps: Arc::new(lie.number(DIGEST).to_le_bytes().to_vec()),
+        }),
+        Kind::GossipSeen => MembershipMsg::GossipSeen(GossipSeen { to, state: name(lie) }),
         Kind::Heartbeat => return DetectorMsg::Heartbeat(heartbeat(lie)).into(),
         Kind::HeartbeatRsp => return DetectorMsg::HeartbeatRsp(heartbeat(lie)).into(),
     };
@@ -155,6 +171,11 @@ fn settings(lie: &mut Lie<'_>) -> Settings {
     let count = lie.chance.below(3);
     let settings = (0..count).map(|at| Setting::new(format!("liar.{at}"), lie.number(DIGEST)));
     Settings::new(settings.collect::<Vec<_>>()).expect("invariant: a few short settings are legal")
+}
+
+/// The name of a state that nobody holds, or of no state at all.
+fn name(lie: &mut Lie<'_>) -> StateDigest {
+    StateDigest(u128::from(lie.number(DIGEST)))
 }
 
 /// A clock of the members, with numbers that are not so.

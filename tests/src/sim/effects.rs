@@ -77,7 +77,9 @@ impl Sim {
             {
                 self.history.held(process, &gossip.open(&Gossip::new()));
             }
-            Message::Membership(MembershipMsg::Gossip(_))
+            // A delta's state is the one that is held after this step.
+            Message::Membership(MembershipMsg::GossipDelta(_))
+            | Message::Membership(MembershipMsg::Gossip(_))
             | Message::Membership(MembershipMsg::Welcome(_)) => {}
             Message::Sharding(ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope)) => {
                 self.history.leaves(&envelope.payload, self.now);
@@ -99,6 +101,7 @@ impl Sim {
             | Message::Detector(DetectorMsg::HeartbeatRsp(_))
             | Message::Membership(MembershipMsg::ExitingConfirmed { .. })
             | Message::Membership(MembershipMsg::GossipStatus(_))
+            | Message::Membership(MembershipMsg::GossipSeen(_))
             | Message::Sharding(ShardingMsg::Kind(_))
             | Message::Sharding(
                 ShardingMsg::AskReply(_)

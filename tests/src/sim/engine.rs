@@ -15,6 +15,7 @@ use super::chance::{Chance, Purpose};
 use super::data::Books;
 use super::durable::Durables;
 use super::faults::FaultCounts;
+use super::figures::Traffic;
 pub(crate) use super::happening::Happening;
 use super::history::{History, Life, ProcessId, Whereabouts};
 use super::keyed::Keyed;
@@ -112,8 +113,8 @@ pub struct Sim {
     pub(crate) held_periods: Option<u32>,
     /// Nothing is checked and nothing hashed: for figures of large clusters.
     pub(crate) is_bare: bool,
-    /// Messages and bytes that nodes have sent over links.
-    pub(crate) traffic: (u64, u64),
+    /// What nodes have sent over links.
+    pub(crate) traffic: Traffic,
     /// Processes that halted, by what they said.
     pub(crate) halts: std::collections::BTreeMap<String, u64>,
 }
@@ -163,7 +164,7 @@ impl Sim {
             loads: UnequalLoads::new(seed),
             held_periods: None,
             is_bare: false,
-            traffic: (0, 0),
+            traffic: Traffic::default(),
             halts: std::collections::BTreeMap::new(),
         }
     }

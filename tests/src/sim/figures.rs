@@ -33,11 +33,13 @@ pub enum Scenario {
     Crash,
     /// All nodes but the first start at once and join through it.
     ColdStart,
+    /// Nothing happens for ten seconds.
+    Rest,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Join, Self::Crash, Self::ColdStart];
+    pub const ALL: [Self; 4] = [Self::Join, Self::Crash, Self::ColdStart, Self::Rest];
 
     /// Its name on the command line.
     #[must_use]
@@ -46,6 +48,7 @@ impl Scenario {
             Self::Join => "join",
             Self::Crash => "crash",
             Self::ColdStart => "cold-start",
+            Self::Rest => "rest",
         }
     }
 
@@ -79,11 +82,51 @@ pub struct Figures {
     pub up: Option<f64>,
     /// Messages per node meanwhile, heartbeats included.
     pub messages_per_node: f64,
-    /// Bytes per node meanwhile.
+    /// Bytes per node meanwhile, heartbeats included.
     pub bytes_per_node: f64,
+    /// Of these, bytes of heartbeats and their answers.
+    pub heartbeat_bytes_per_node: f64,
 }
 
 const LIMIT: u64 = 600_000_000;
+/// How long nothing happens.
+pub const REST_SECONDS: u64 = 10;
+
+/// What nodes have sent, with the headers of frames.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traffic {
+    messages: u64,
+    bytes: u64,
+    heartbeat_bytes: u64,
+}
+
+impl Traffic {
+    pub(crate) const fn add(&mut self, message: &Message, bytes: usize) {
+        self.messages += 1;
+        self.bytes += bytes as u64;
+        if matches!(message, Message::Detector(_)) {
+            self.heartbeat_bytes += bytes as u64;
+        }
+    }
+}
+
+/// What a node sends while nothing happens, as a line and as an object.
+#[must_use]
+pub fn rest(nodes: usize, seed: u64, found: &Figures) -> (String, serde_json::Value) {
+    let each = |all: f64| all / REST_SECONDS as f64;
+    let heartbeats = each(found.heartbeat_bytes_per_node);
+    let others = each(found.bytes_per_node) - heartbeats;
+    let messages = each(found.messages_per_node);
+    let text = format!(
+        "rest of {nodes} nodes, seed {seed}: per node and second {others:.0} bytes and {heartbeats:.0} of \
+         heartbeats, {messages:.1} messages"
+    );
+    let figures = serde_json::json!({
+        "scenario": "rest", "nodes": nodes, "bytes_per_node_s": others, "heartbeat_bytes_per_node_s": heartbeats,
+        "messages_per_node_s": messages,
+    });
+    (text, figures)
+}
 
 /// Runs a scenario with so many nodes (besides the one that joins).
 #[must_use]
@@ -139,6 +182,12 @@ pub fn measure(scenario: Scenario, nodes: usize, seed: u64) -> Figures {
                 },
             )
         }
+        Scenario::Rest => {
+            form(&mut sim, nodes);
+            let begin = Begin::now(&sim);
+            sim.advance(sim.now + REST_SECONDS * 1_000_000);
+            begin.costs(&sim, nodes, Figures::default())
+        }
         Scenario::ColdStart => {
             // As in Akka's figures, the first node is there already; the seed process is not what is
             // measured.
@@ -169,7 +218,7 @@ pub fn measure(scenario: Scenario, nodes: usize, seed: u64) -> Figures {
 
 struct Begin {
     at: u64,
-    traffic: (u64, u64),
+    traffic: Traffic,
 }
 
 impl Begin {
@@ -192,9 +241,11 @@ impl Begin {
     }
 
     fn costs(&self, sim: &Sim, nodes: usize, figures: Figures) -> Figures {
+        let per_node = |of: fn(&Traffic) -> u64| (of(&sim.traffic) - of(&self.traffic)) as f64 / nodes as f64;
         Figures {
-            messages_per_node: (sim.traffic.0 - self.traffic.0) as f64 / nodes as f64,
-            bytes_per_node: (sim.traffic.1 - self.traffic.1) as f64 / nodes as f64,
+            messages_per_node: per_node(|traffic| traffic.messages),
+            bytes_per_node: per_node(|traffic| traffic.bytes),
+            heartbeat_bytes_per_node: per_node(|traffic| traffic.heartbeat_bytes),
             ..figures
         }
     }

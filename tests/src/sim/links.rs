@@ -31,7 +31,10 @@ pub(crate) struct Flight {
 
 /// What a transport may send without order and without a guarantee that it comes once.
 fn may_be_a_datagram(name: &str) -> bool {
-    matches!(name, "Heartbeat" | "HeartbeatRsp" | "Gossip" | "GossipStatus")
+    matches!(
+        name,
+        "Heartbeat" | "HeartbeatRsp" | "Gossip" | "GossipDelta" | "GossipSeen" | "GossipStatus"
+    )
 }
 
 impl Sim {
@@ -173,7 +176,7 @@ impl Sim {
         let number = entity_message(&message);
         self.history.given_to.entry(peer).or_default().extend(number);
         let here = self.processes[from as usize].index;
-        self.traffic = (self.traffic.0 + 1, self.traffic.1 + bytes.len() as u64);
+        self.traffic.add(&message, bytes.len());
         if !self.is_bare {
             self.trace.begin(self.now, from, b'S');
             self.trace.number(u64::from(peer));

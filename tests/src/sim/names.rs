@@ -28,6 +28,8 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::Membership(MembershipMsg::ExitingConfirmed { .. }) => "ExitingConfirmed",
         Message::Membership(MembershipMsg::GossipStatus(_)) => "GossipStatus",
         Message::Membership(MembershipMsg::Gossip(_)) => "Gossip",
+        Message::Membership(MembershipMsg::GossipDelta(_)) => "GossipDelta",
+        Message::Membership(MembershipMsg::GossipSeen(_)) => "GossipSeen",
         Message::Sharding(ShardingMsg::Kind(_)) => "Sharding",
         Message::Sharding(ShardingMsg::Entity(_)) => ENTITY,
         Message::Sharding(ShardingMsg::AskReply(_)) => "AskReply",

@@ -6,6 +6,14 @@ counters! {
 /// Counters of the membership machine.
 "membership": pub struct Counters {
     pub gossips_sent,
+    /// States that were sent as what differs from another one; they count as gossips too.
+    pub gossip_deltas_sent,
+    /// Of all of these, those that were sent at once because they were new.
+    pub gossips_pushed,
+    /// Pushes that waited because as much as may was sent within the last second.
+    pub gossip_pushes_held_back,
+    /// Deltas to a state that is not known here: the sender hears which one is.
+    pub gossip_deltas_without_base,
     pub gossip_statuses_sent,
     pub gossips_received,
     pub gossip_merges,

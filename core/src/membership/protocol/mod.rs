@@ -4,20 +4,22 @@
 //! wherever a late one could be mistaken. Spec: membership 5, 8.6.
 
 pub mod counters;
+pub(crate) mod news;
 mod progress;
 
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+pub use self::news::{GossipDelta, GossipSeen, GossipStatus, StateDigest};
 pub use self::progress::ShutdownProgress;
 use crate::agreement::{Differences, Settings};
+use crate::bytes::WireError;
 use crate::ident::{Address, Roles, UniqueAddress};
 use crate::lane::{MessageTag, tags};
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::body::GossipBody;
 use crate::membership::state::events::MembershipChange;
-use crate::membership::state::vector_clock::VectorClock;
 use crate::view::View;
 
 /// One message of membership between two nodes.
@@ -49,10 +51,14 @@ pub enum Msg {
         /// The receiver.
         to: UniqueAddress,
     },
-    /// The version of the state I hold, instead of the state.
+    /// Which state I hold, instead of the state.
     GossipStatus(GossipStatus),
     /// The state I hold.
     Gossip(GossipEnvelope),
+    /// The state I hold, as what differs from another one.
+    GossipDelta(GossipDelta),
+    /// I have seen this state; said to the leader.
+    GossipSeen(GossipSeen),
 }
 
 impl Msg {
@@ -77,6 +83,10 @@ impl Msg {
         GOSSIP_STATUS = 11 on Gossip;
         /// `Gossip`.
         GOSSIP = 12 on Gossip;
+        /// `GossipDelta`.
+        GOSSIP_DELTA = 13 on Gossip;
+        /// `GossipSeen`.
+        GOSSIP_SEEN = 14 on Gossip;
         /// `JoinRefused`.
         JOIN_REFUSED = 15 on Control;
         /// `Removed`.
@@ -99,6 +109,8 @@ impl Msg {
             Self::ExitingConfirmed { .. } => Self::EXITING_CONFIRMED,
             Self::GossipStatus(_) => Self::GOSSIP_STATUS,
             Self::Gossip(_) => Self::GOSSIP,
+            Self::GossipDelta(_) => Self::GOSSIP_DELTA,
+            Self::GossipSeen(_) => Self::GOSSIP_SEEN,
         }
     }
 }
@@ -147,17 +159,6 @@ pub struct Welcome {
     pub to: UniqueAddress,
     /// The state, with the receiver in it.
     pub gossip: GossipBody,
-}
-
-/// Which version of the state the sender holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GossipStatus {
-    /// The receiver.
-    pub to: UniqueAddress,
-    /// The state's version.
-    pub version: VectorClock,
-    /// Digest of the set of nodes that have seen it.
-    pub seen_digest: u64,
 }
 
 /// The whole state.
@@ -293,6 +294,8 @@ pub enum Timer {
     GossipExtraFirst,
     /// The second extra round of a sped-up interval.
     GossipExtraSecond,
+    /// News to be pushed.
+    News,
     /// Leader actions.
     LeaderActions,
     /// The state has just been converged at the leader.
@@ -451,6 +454,9 @@ pub enum Rejection {
     /// The state does not contain the receiver (B-42).
     #[error("the state does not contain the receiver")]
     NotInGossip,
+    /// What was said to differ from a state that is known here does not, or leads to no legal state.
+    #[error("a delta does not lead to the state it names: {0}")]
+    BadDelta(WireError),
     /// The state claims more of my own changes than I made (B-37).
     #[error("the state has {claimed} changes of this node, which made {own}")]
     ForgedClock {

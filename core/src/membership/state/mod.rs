@@ -15,4 +15,5 @@ pub(crate) mod packed;
 mod parts;
 pub mod reachability;
 pub(crate) mod relation;
+pub(crate) mod steps;
 pub mod vector_clock;

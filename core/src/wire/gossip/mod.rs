@@ -8,12 +8,12 @@
 )]
 
 mod check;
+mod delta;
 mod room;
-mod status;
 mod write;
 
+pub(crate) use delta::{digest, open, state_bytes, steps_between};
 pub(crate) use room::has_room;
-use status::{put_status, read_status};
 
 use alloc::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::bytes::{BodyReader, WireError};
 use crate::ident::UniqueAddress;
 use crate::membership::state::packed::PackedGossip;
 use crate::membership::state::packed::sections::Sections;
-use crate::message::{GossipBody, GossipEnvelope, GossipStatus, Welcome};
+use crate::message::{GossipBody, GossipEnvelope, Welcome};
 
 const PLAIN: u8 = 0;
 const DEFLATED: u8 = 1;
@@ -33,7 +33,6 @@ record! { GossipEnvelope as "gossip" { to: UniqueAddress, gossip: GossipBody } }
 
 by_hand! {
     GossipBody: GossipBody, "state", 2, |gossip, _, out| put_state(gossip, out), |reader, _| read_state(reader);
-    GossipStatus: GossipStatus, "status", 24, |body, _, out| put_status(body, out), |reader, _| read_status(reader);
 }
 
 fn put_state(gossip: &GossipBody, out: &mut FieldSink<'_>) -> Result<(), WireError> {

@@ -28,8 +28,8 @@ use crate::kv::state::logged::LogWrite;
 use crate::kv::state::part::{RangeItem, RangePart};
 use crate::load::state::sample::{LoadSample, PartLoad};
 use crate::message::{
-    ChordProbe, ChordReply, GossipEnvelope, Heartbeat, InitJoin, InitJoinAck, Join, JoinRefused, Message,
-    SampleTold, ShardMark, ShardingBody, ShardingMessage, Welcome,
+    ChordProbe, ChordReply, GossipDelta, GossipEnvelope, GossipSeen, GossipStatus, Heartbeat, InitJoin,
+    InitJoinAck, Join, JoinRefused, Message, SampleTold, ShardMark, ShardingBody, ShardingMessage, Welcome,
 };
 use crate::ordered::OrderedSet;
 use crate::paths::protocol::{MoveRef, PathBody, PathMark, PathRefusal, PathRequest, PathStatement};
@@ -135,6 +135,9 @@ fn records() -> Vec<String> {
         JoinRefused::rows,
         Welcome::rows,
         GossipEnvelope::rows,
+        GossipStatus::rows,
+        GossipDelta::rows,
+        GossipSeen::rows,
         Heartbeat::rows,
         ShardingMessage::rows,
         Term::rows,

@@ -151,7 +151,7 @@ fn b_14_a_wrong_checksum_costs_one_frame() {
 
 #[test]
 fn b_07_an_unknown_kind_is_dropped_and_named() {
-    for unknown in [0, 13, 14, u16::MAX] {
+    for unknown in [0, 17, 18, u16::MAX] {
         let error = WireError::UnknownKind { kind: unknown };
         assert_eq!(
             decode_message(unknown, Lane::Control, b"x", &Limits::default()),

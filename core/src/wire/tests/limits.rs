@@ -15,7 +15,7 @@ use crate::membership::state::gossip::{Gossip, GossipParts};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::reachability::{Reachability, ReachabilityStatus};
 use crate::membership::state::vector_clock::VectorClock;
-use crate::message::{GossipEnvelope, GossipStatus, Lane, MembershipMsg, Message, ShardingMsg};
+use crate::message::{GossipDelta, GossipEnvelope, Lane, MembershipMsg, Message, ShardingMsg};
 use crate::ordered::OrderedSet;
 use crate::paths::state::tests::large_table;
 use crate::paths::state::written::table_bytes_max;
@@ -112,14 +112,23 @@ fn the_largest_legal_gossip_fits_its_lane_and_one_member_more_is_refused() {
 }
 
 #[test]
-fn a_status_of_the_largest_cluster_fits_its_lane() {
+fn a_delta_of_the_largest_cluster_fits_its_lane() {
     let state = wide_gossip(10_000, 0);
-    let status = GossipStatus {
+    let mut next = state.clone();
+    for member in state.members().iter().step_by(2) {
+        next.add_seen(&member.node);
+        next.stamp(&member.node, true, 0);
+    }
+    let limits = Limits::default();
+    let delta = GossipDelta {
         to: node("a", 1, 1),
-        version: state.version().clone(),
-        seen_digest: 5,
+        is_push: true,
+        base: crate::wire::digest(&state, &limits).unwrap(),
+        result: crate::wire::digest(&next, &limits).unwrap(),
+        seen: next.seen_set().clone(),
+        steps: alloc::sync::Arc::new(crate::wire::steps_between(&state, &next, &limits).unwrap_or_default()),
     };
-    let message = Message::Membership(MembershipMsg::GossipStatus(status));
+    let message = Message::Membership(MembershipMsg::GossipDelta(delta));
     assert_eq!(message_of(&frame_of(&message, 1)), Ok(message));
 }
 

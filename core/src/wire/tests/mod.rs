@@ -37,10 +37,10 @@ use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::reachability::{Reachability, ReachabilityStatus};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::message::{
-    AskReply, AskTicket, ChordProbe, ChordReply, DetectorMsg, EntityEnvelope, GossipBody, GossipEnvelope,
-    GossipStatus, Heartbeat, InitJoin, InitJoinAck, Join, JoinRefused, JournalMsg, Lane, LoadMsg,
-    MembershipMsg, Message, SampleTold, ShardMark, ShardingBody, ShardingMessage, ShardingMsg, SingletonMsg,
-    Welcome,
+    AskReply, AskTicket, ChordProbe, ChordReply, DetectorMsg, EntityEnvelope, GossipBody, GossipDelta,
+    GossipEnvelope, GossipSeen, GossipStatus, Heartbeat, InitJoin, InitJoinAck, Join, JoinRefused,
+    JournalMsg, Lane, LoadMsg, MembershipMsg, Message, SampleTold, ShardMark, ShardingBody, ShardingMessage,
+    ShardingMsg, SingletonMsg, StateDigest, Welcome,
 };
 use crate::ordered::OrderedSet;
 use crate::paths::state::tests::sample_table;
@@ -254,8 +254,27 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
             "gossip_status",
             Message::Membership(MembershipMsg::GossipStatus(GossipStatus {
                 to: to.clone(),
-                version: gossip.version().clone(),
+                state: StateDigest(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10),
                 seen_digest: gossip.seen_digest(),
+                is_answer: true,
+            })),
+        ),
+        (
+            "gossip_delta",
+            Message::Membership(MembershipMsg::GossipDelta(GossipDelta {
+                to: to.clone(),
+                is_push: true,
+                base: StateDigest(1),
+                result: StateDigest(2),
+                seen: gossip.seen_set().clone(),
+                steps: Arc::new(vec![3, 0, 1, 0, 2, 0, 7, 8]),
+            })),
+        ),
+        (
+            "gossip_seen",
+            Message::Membership(MembershipMsg::GossipSeen(GossipSeen {
+                to: to.clone(),
+                state: StateDigest(2),
             })),
         ),
         (

@@ -60,16 +60,12 @@ fn section_8_9_and_b_37_i_go_above_a_claim_of_changes_that_i_did_not_make_and_it
 }
 
 #[test]
-fn section_8_9_i_go_above_a_claim_that_came_without_its_state_too() {
+fn a_name_claims_nothing() {
     let mut rig = lied_to();
     rig.status("b", &claim(12));
-    assert_eq!(
-        rig.did(),
-        "rejected(b: the state has 12 changes of this node, which made 3) status>b"
-    );
-    assert_eq!(rig.f.stats.membership.rejected_forged_clock, 1);
+    assert_eq!(rig.did(), "status>b");
     rig.call(|m, cx| m.leave(cx, &n("b")));
-    assert_eq!(rig.clock("a"), 13, "my counter continues above the claim");
+    assert_eq!(rig.clock("a"), 4);
 }
 
 #[test]
@@ -77,8 +73,6 @@ fn b_36_claims_raise_my_counter_so_far_in_a_second_and_never_near_its_end() {
     let mut rig = lied_to();
     for claimed in [3 + CLOCK_JUMP_MAX + 1, 1 << 40, COUNTER_MAX] {
         rig.gossip("b", &claim(claimed));
-        assert_eq!(rig.clock("a"), 3, "{claimed}");
-        rig.status("b", &claim(claimed));
         assert_eq!(rig.clock("a"), 3, "{claimed}");
     }
     // In steps it gets as far as in one.
@@ -97,17 +91,12 @@ fn b_36_claims_raise_my_counter_so_far_in_a_second_and_never_near_its_end() {
 }
 
 #[test]
-fn b_37_who_claims_too_much_of_mine_hears_at_once_or_in_the_next_round_how_many_there_are() {
+fn b_37_who_claims_too_much_of_mine_hears_in_the_next_round_how_many_there_are() {
     let mut rig = lied_to();
-    rig.status("b", &claim(1 << 40));
-    assert!(
-        rig.did().ends_with(" gossip>b"),
-        "a question is answered with the state"
-    );
     rig.gossip("b", &with_clock(&rig.m.gossip.clone(), &[("a", 1 << 40)]));
     rig.did();
     rig.gossip_tick();
-    assert!(rig.sent().contains("status>b"));
+    assert!(rig.sent().contains("gossip>b"));
 }
 
 #[test]
@@ -149,7 +138,7 @@ fn b_37_an_entry_of_another_member_far_ahead_is_not_taken_over_and_what_else_is_
     assert_eq!((rig.sent().as_str(), rig.clock("a")), ("", 3));
     // Who can settle it is asked in the next round.
     rig.gossip_tick();
-    assert!(rig.sent().split(' ').any(|sent| sent == "status>c"));
+    assert!(rig.sent().split(' ').any(|sent| sent == "gossip>c"));
 }
 
 #[test]
@@ -166,7 +155,7 @@ fn b_37_what_a_member_says_of_itself_stands_however_far_it_is() {
 }
 
 #[test]
-fn b_37_a_members_word_takes_back_what_others_said_of_it_in_a_state_and_in_a_status() {
+fn b_37_a_members_word_takes_back_what_others_said_of_it() {
     let forged = with_clock(
         &state("a b c", "a b", ""),
         &[("a", 2), ("b", 4), ("c", COUNTER_MAX)],
@@ -179,12 +168,9 @@ fn b_37_a_members_word_takes_back_what_others_said_of_it_in_a_state_and_in_a_sta
         ("a b c dJ", 8, 3)
     );
     assert_eq!(rig.sent(), "gossip>c");
-    let mut rig = Rig::member("a", forged.clone());
-    rig.status("c", &honest);
-    assert_eq!((rig.clock("c"), rig.clock("a")), (8, 3));
     // One that counts nothing at all says so too.
     let mut rig = Rig::member("a", forged);
-    rig.status("c", &with_clock(&honest, &[("a", 2), ("b", 4)]));
+    rig.gossip("c", &with_clock(&honest, &[("a", 2), ("b", 4)]));
     assert_eq!((rig.clock("c"), rig.clock("a")), (0, 3));
 }
 
@@ -202,7 +188,7 @@ fn b_37_a_member_whose_own_entries_are_forged_sees_it_by_others_and_asks() {
     assert_eq!(rig.clock("c"), COUNTER_MAX, "b cannot know how many there are");
     rig.did();
     rig.gossip_tick();
-    assert!(rig.sent().split(' ').any(|sent| sent == "status>c"));
+    assert!(rig.sent().split(' ').any(|sent| sent == "gossip>c"));
     rig.gossip_tick();
     assert_eq!(rig.sent().split(' ').count(), 1, "once for each doubt");
 }

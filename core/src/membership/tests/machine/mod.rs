@@ -13,6 +13,7 @@ mod joining;
 mod leader;
 mod leaving;
 mod lifecycle;
+mod news;
 mod paths;
 mod rejections;
 mod restarts;
@@ -126,12 +127,22 @@ impl Rig {
         });
     }
 
-    /// A member's status arrives: the version and digest of this state.
+    /// A member's status arrives: the name and digest of this state.
     fn status(&mut self, from: &str, of: &Gossip) {
+        self.status_that(from, of, false);
+    }
+
+    /// The same as an answer to mine.
+    fn answered_status(&mut self, from: &str, of: &Gossip) {
+        self.status_that(from, of, true);
+    }
+
+    fn status_that(&mut self, from: &str, of: &Gossip, is_answer: bool) {
         let status = GossipStatus {
             to: self.f.me.clone(),
-            version: of.version().clone(),
+            state: crate::wire::digest(of, &self.f.config.limits).expect("it can be written"),
             seen_digest: of.seen_digest(),
+            is_answer,
         };
         self.call(|m, cx| m.on_gossip_status(cx, &n(from), &status));
     }
@@ -269,7 +280,8 @@ impl Rig {
         self.m.take_halt()
     }
 
-    /// What is waited for, and for how many milliseconds from the start of the test.
+    /// What is waited for, and for how many milliseconds from the start of the test; but for news, which go at
+    /// once.
     fn deadlines(&self) -> Vec<(MembershipTimer, u64)> {
         let mut timers = self.f.timers.clone();
         let mut out = Vec::new();
@@ -278,7 +290,9 @@ impl Rig {
                 unreachable!("membership sets only its own timers")
             };
             let wait = u64::try_from(at.since(self.start).as_millis()).unwrap();
-            out.push((timer, wait));
+            if timer != MembershipTimer::News {
+                out.push((timer, wait));
+            }
             timers.pop_due(at);
         }
         out
@@ -346,7 +360,8 @@ fn is_event(effect: &Effect) -> bool {
     matches!(effect, Effect::Notify(_))
 }
 
-/// An effect in a word: `gossip>b` is a state sent to b, `up(b:2)` is told when b becomes Up with number 2,
+/// An effect in a word: `gossip>b` is a state sent to b in either form, `push>b` one that is pushed, `ack>b`
+/// is said to the leader, `up(b:2)` is told when b becomes Up with number 2,
 /// `converged(a b)` when the state seen by a and b is converged, `seen(a b)` when it is not. The leader of
 /// the data-center role, which always changes with the leader, is left out.
 fn show(effect: &Effect) -> Option<String> {
@@ -447,6 +462,9 @@ fn show_message(message: &Message) -> String {
         Message::Membership(MembershipMsg::ExitingConfirmed { .. }) => "confirmed",
         Message::Membership(MembershipMsg::GossipStatus(_)) => "status",
         Message::Membership(MembershipMsg::Gossip(_)) => "gossip",
+        Message::Membership(MembershipMsg::GossipDelta(delta)) if delta.is_push => "push",
+        Message::Membership(MembershipMsg::GossipDelta(_)) => "gossip",
+        Message::Membership(MembershipMsg::GossipSeen(_)) => "ack",
         Message::Membership(MembershipMsg::Leave(_))
         | Message::Membership(MembershipMsg::Down(_))
         | Message::Detector(DetectorMsg::Heartbeat(_))

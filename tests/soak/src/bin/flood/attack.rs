@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use quorate_core::config::Limits;
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-use quorate_core::membership::vector_clock::VectorClock;
 use quorate_core::message::{
-    DetectorMsg, EntityEnvelope, GossipStatus, Heartbeat, MembershipMsg, Message, ShardingMsg,
+    DetectorMsg, EntityEnvelope, GossipStatus, Heartbeat, MembershipMsg, Message, ShardingMsg, StateDigest,
 };
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
 use quorate_core::wire::encode_message;
@@ -206,8 +205,9 @@ impl Attack {
                     })));
                     put(Message::Membership(MembershipMsg::GossipStatus(GossipStatus {
                         to: self.to.clone(),
-                        version: VectorClock::default(),
+                        state: StateDigest::default(),
                         seen_digest: number,
+                        is_answer: false,
                     })));
                 }
                 LinkKind::User => {

@@ -1,0 +1,55 @@
+//! What nodes say about states beside the whole state: which one they hold, what is new in it, that they have
+//! seen it. Types only. Spec: membership 2.5, 2.6, `docs/WIRE.md` 5.3, 5.5, 5.6.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::ident::UniqueAddress;
+use crate::membership::state::member_set::MemberSet;
+
+/// The name of a state, of everything in it but who has seen it: a digest of its one written form. Two states
+/// with one name are the same, but for one chance in 2^64 among billions of them. A clock is no such name: two
+/// states can have equal clocks and differ (ADR 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StateDigest(pub u128);
+
+/// Which state the sender holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GossipStatus {
+    /// The receiver.
+    pub to: UniqueAddress,
+    /// The state's name.
+    pub state: StateDigest,
+    /// Digest of the set of nodes that have seen it.
+    pub seen_digest: u64,
+    /// Whether it is said because the receiver's state is not known here: a receiver that does not know this
+    /// one either sends its whole state.
+    pub is_answer: bool,
+}
+
+/// The state the sender holds, as what differs from one that the receiver may know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GossipDelta {
+    /// The receiver.
+    pub to: UniqueAddress,
+    /// Whether it is said at once because it is new: then the leader hears who has seen it, and the sender
+    /// does not.
+    pub is_push: bool,
+    /// The state from which the steps lead.
+    pub base: StateDigest,
+    /// The state to which they lead.
+    pub result: StateDigest,
+    /// Who has seen it, as positions among its members.
+    pub seen: MemberSet,
+    /// How its written form differs.
+    pub steps: Arc<Vec<u8>>,
+}
+
+/// A node has seen a state; said to the leader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GossipSeen {
+    /// The receiver.
+    pub to: UniqueAddress,
+    /// The state's name.
+    pub state: StateDigest,
+}
