@@ -23,8 +23,6 @@ pub struct HeldValue {
     pub written: Written,
     /// When it ends; `None`: once it is overwritten.
     pub ends: Option<Ends>,
-    /// Somebody was told that it has ended.
-    pub has_ended: bool,
 }
 
 /// Something that is written. No two of a key have one number.
@@ -106,27 +104,22 @@ impl Register {
         self.0.is_some_and(|held| held.written.number == number)
     }
 
-    /// Whether who asks then may be told that this is held.
+    /// Whether who asks then may be told that this is held: each owner ends it by its own clock, so who is told
+    /// that it has ended may read it once more within their difference.
     fn may_show(self, number: u64, (asked, _): (u64, u64)) -> bool {
-        let is_there =
-            |held: HeldValue| !held.has_ended && held.ends.is_none_or(|(latest, _)| asked <= latest);
+        let is_there = |held: HeldValue| held.ends.is_none_or(|(latest, _)| asked <= latest);
         self.names(number) && self.0.is_some_and(is_there)
     }
 
-    /// Whether who asks then may be told that there is no value. Nobody is told otherwise afterwards.
-    fn shows_none(&mut self, (_, answered): (u64, u64)) -> bool {
-        let Some(held) = &mut self.0 else { return true };
-        held.has_ended |= held.ends.is_some_and(|(_, earliest)| earliest <= answered);
-        held.has_ended || held.written.is_delete
+    /// Whether who asks then may be told that there is no value.
+    fn shows_none(self, (_, answered): (u64, u64)) -> bool {
+        self.0.is_none_or(|held| {
+            held.written.is_delete || held.ends.is_some_and(|(_, earliest)| earliest <= answered)
+        })
     }
 
     const fn hold(&mut self, written: Written, ends: Option<Ends>) -> bool {
-        let has_ended = false;
-        self.0 = Some(HeldValue {
-            written,
-            ends,
-            has_ended,
-        });
+        self.0 = Some(HeldValue { written, ends });
         true
     }
 }
@@ -206,12 +199,8 @@ fn after(before: BTreeSet<Held>, calls: &[RegisterCall]) -> Result<BTreeSet<Held
     let written = calls.iter().filter_map(|call| match call.ask {
         RegisterAsk::Read => None,
         RegisterAsk::Write(written) | RegisterAsk::CompareAndSet { then: written, .. } => {
-            let (ends, has_ended) = (call.ends, false);
-            Some(Some(HeldValue {
-                written,
-                ends,
-                has_ended,
-            }))
+            let ends = call.ends;
+            Some(Some(HeldValue { written, ends }))
         }
     });
     let written: BTreeSet<Held> = written.collect();
@@ -224,13 +213,7 @@ fn after(before: BTreeSet<Held>, calls: &[RegisterCall]) -> Result<BTreeSet<Held
             }
             continue;
         }
-        let mut ends: BTreeSet<Held> = written.iter().copied().chain([*first]).collect();
-        let ended = |held: &Held| {
-            let mortal = held.filter(|held| held.ends.is_some())?;
-            let has_ended = true;
-            Some(Some(HeldValue { has_ended, ..mortal }))
-        };
-        ends.extend(ends.clone().iter().filter_map(ended));
+        let ends: BTreeSet<Held> = written.iter().copied().chain([*first]).collect();
         let possible = |last: &Held| tester(*first, calls, Some(*last)).is_consistent();
         held.extend(ends.into_iter().filter(possible));
     }
