@@ -1,5 +1,8 @@
 //! The books, called by hand.
 
+use quorate_core::journal::state::StoreId;
+use quorate_core::kv::state::clock::{Actor, VersionDot};
+
 use super::*;
 
 fn write(books: &mut Books, key: usize, (asked, answered): (u64, u64), told: Told) -> u64 {
@@ -21,14 +24,24 @@ fn write(books: &mut Books, key: usize, (asked, answered): (u64, u64), told: Tol
     number
 }
 
-fn read(books: &mut Books, key: usize, (asked, answered): (u64, u64), numbers: &[u64]) {
+fn read(books: &mut Books, key: usize, time: (u64, u64), numbers: &[u64]) {
+    read_under(VersionClock::new(), books, (key, time), numbers);
+}
+
+/// A get that is answered with this clock.
+fn read_under(
+    clock: VersionClock,
+    books: &mut Books,
+    (key, (asked, answered)): (usize, (u64, u64)),
+    numbers: &[u64],
+) {
     let sibling = |number: &u64| Sibling {
         number: *number,
         dot: None,
     };
     let place = books.begin(key, asked, Asked::Get { is_judged: true });
     let told = Told::Found {
-        clock: VersionClock::new(),
+        clock,
         siblings: numbers.iter().map(sibling).collect(),
         decided: None,
     };
@@ -108,9 +121,16 @@ fn i_75_a_value_past_its_end_is_not_shown_and_may_be_missing_before() {
             lives: Some(lives),
         };
         let place = books.begin(key, 5, put);
-        books.end(place, 9, Told::Written(Some(VersionClock::new())));
+        let mut clock = VersionClock::new();
+        let actor = Actor {
+            store: StoreId(1),
+            boot: 1,
+            since: 1,
+        };
+        clock.add(VersionDot { actor, count: 1 }, 0);
+        books.end(place, 9, Told::Written(Some(clock.clone())));
         let numbers = if shows { &[number][..] } else { &[] };
-        read(&mut books, key, (asked, asked), numbers);
+        read_under(clock, &mut books, (key, (asked, asked)), numbers);
         let judged = books.judge(|_| 200, None).map_err(|broken| broken.0);
         assert_eq!(judged, expected, "a get at {asked} shows it: {shows}");
     }
