@@ -432,6 +432,14 @@ def read_delta(r):
     return to, is_push, base, result, seen, r.take(r.u32())
 
 
+def write_delta(to, is_push, base, result, seen, steps):
+    bits = bytearray(max(seen) // 8 + 1 if seen else 0)
+    for at in seen:
+        bits[at // 8] |= 1 << at % 8
+    form = u8(1) + u16(len(seen)) + packed("H", seen) if 2 * len(seen) < len(bits) else u8(0) + u16(len(bits)) + bytes(bits)
+    return node(to) + u8(is_push) + u128(base) + u128(result) + form + u32(len(steps)) + steps
+
+
 def walked(base, steps):
     """Where steps lead."""
     r, at, out = Reader(steps), 0, b""
@@ -656,7 +664,7 @@ KINDS = {
     EXITING_CONFIRMED: node_kind("ExitingConfirmed"),
     GOSSIP_STATUS: Kind("GossipStatus", GOSSIP, write_status, read_status),
     GOSSIP_: with_state("Gossip"),
-    GOSSIP_DELTA: Kind("GossipDelta", GOSSIP, bytes, read_delta),
+    GOSSIP_DELTA: Kind("GossipDelta", GOSSIP, write_delta, read_delta),
     GOSSIP_SEEN: Kind("GossipSeen", GOSSIP, lambda to, name: node(to) + u128(name), lambda r: (r.node(), read_u128(r))),
     JOIN_REFUSED: Kind("JoinRefused", CONTROL, lambda reason, to: u8(reason) + node(to), lambda r: (r.u8(), r.node())),
     REMOVED: node_kind("Removed"),

@@ -9,11 +9,11 @@ use crate::ident::UniqueAddress;
 use crate::membership::Cx;
 use crate::membership::doubts::CLOCK_JUMP_MAX;
 use crate::membership::machine::Membership;
-use crate::membership::news::Telling;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::merge;
 use crate::membership::state::vector_clock::{ClockOrder, VectorClock};
 use crate::membership::targets;
+use crate::membership::told::Telling;
 use crate::reject::{MembershipRejection, Rejection};
 
 impl Membership {

@@ -2,9 +2,8 @@
 //! have not seen it, as what differs from a state that they know, and lets the leader know that it has seen
 //! it; who lacks the state from which a difference leads asks. Rounds of gossip find whom that misses. Never
 //! decides what a state means: what comes of a difference is handled as a state that came whole. Spec:
-//! membership 2.6, `docs/WIRE.md` 5.5, 5.6.
+//! membership 2.6, `docs/WIRE.md` 5.3.
 
-use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -15,13 +14,11 @@ use crate::membership::machine::{ExitStage, Membership};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
 use crate::membership::state::member::Status;
-use crate::membership::state::merge;
 use crate::membership::targets;
+use crate::membership::told::{LIMITED_FOR, Telling};
 use crate::message::{GossipBody, GossipDelta, GossipEnvelope, GossipSeen, MembershipMsg, StateDigest};
-use crate::ordered::OrderedMap;
 use crate::reject::{MembershipRejection, Rejection};
 use crate::rng;
-use crate::time::Instant;
 use crate::timer::MembershipTimer;
 use crate::wire;
 
@@ -35,105 +32,10 @@ const PUSHES: u8 = 3;
 const PUSHES_OF_LEADER: u8 = 10;
 /// Pushes of one state after which each interval is twice the one before.
 const PUSHES_IN_A_ROW: u8 = 3;
-/// So many whole states may the pushes of a second cost, whatever changes.
-const STATES_PER_SECOND: usize = 3;
-const LIMITED_FOR: Duration = Duration::from_secs(1);
 /// A frame's header, its receiver and three numbers.
 const DELTA_HEAD_BYTES: usize = 20 + 48 + 33;
-/// States before this one from which a difference may lead: those of which this node told others.
-const KNOWN_MAX: usize = 8;
 /// Steps that are kept while the state stays: it is told to many, of whom most know the same ones.
 const STEPS_MAX: usize = 4;
-
-/// A state with its name.
-#[derive(Clone, Debug)]
-struct NamedState {
-    name: StateDigest,
-    state: Arc<Gossip>,
-}
-
-/// From which state, and how; `None` if the whole state is cheaper.
-type StepsFrom = (StateDigest, Option<Arc<Vec<u8>>>);
-
-/// How a state was told.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Telling {
-    /// At once because it is new: then the sender does not hear who has seen it.
-    pub(super) is_push: bool,
-    /// The name of what the sender holds, where it gave one.
-    pub(super) name: Option<StateDigest>,
-}
-
-/// What this node has told of its states, and what is still to be told.
-#[derive(Clone, Debug, Default)]
-pub(super) struct News {
-    /// The name of the state that is held, once somebody asked for it.
-    name: Option<StateDigest>,
-    /// How many bytes a frame with it takes.
-    frame_bytes: Option<usize>,
-    /// Those before it, the latest last.
-    known: VecDeque<NamedState>,
-    steps: Vec<StepsFrom>,
-    /// How often it was pushed, and how often it will be at most.
-    pushes: u8,
-    /// Whether the leader has still to hear that this node has seen it.
-    is_ack_due: bool,
-    last_push: Option<Instant>,
-    /// When how many bytes were pushed, within the last second.
-    pushed: VecDeque<(Instant, usize)>,
-    /// The last state that each member said it has seen: of one that the leader does not hold yet, too.
-    acks: OrderedMap<UniqueAddress, StateDigest>,
-}
-
-impl News {
-    /// Another state is held from now on.
-    pub(super) fn on_installed(&mut self, before: &Arc<Gossip>, now_held: &Gossip) -> bool {
-        if is_same_state(before, now_held) {
-            return false;
-        }
-        if let Some(name) = self.name.take() {
-            if self.known.len() >= KNOWN_MAX {
-                self.known.pop_front();
-            }
-            let state = Arc::clone(before);
-            self.known.push_back(NamedState { name, state });
-        }
-        self.frame_bytes = None;
-        self.steps.clear();
-        self.pushes = 0;
-        self.is_ack_due = true;
-        self.acks.retain(|node, _| now_held.contains(node));
-        true
-    }
-
-    fn known(&self, name: StateDigest) -> Option<&Arc<Gossip>> {
-        let mut known = self.known.iter();
-        known.find(|known| known.name == name).map(|known| &known.state)
-    }
-
-    /// Whether so many bytes may be pushed now: within any second at most what three whole states take, and in
-    /// any case one push.
-    fn may_push(&mut self, now: Instant, bytes: usize, frame_bytes: usize) -> bool {
-        while self
-            .pushed
-            .front()
-            .is_some_and(|(at, _)| now.since(*at) >= LIMITED_FOR)
-        {
-            self.pushed.pop_front();
-        }
-        let spent: usize = self.pushed.iter().map(|(_, bytes)| bytes).sum();
-        let may = self.pushed.is_empty() || spent + bytes <= frame_bytes.saturating_mul(STATES_PER_SECOND);
-        if may {
-            self.pushed.push_back((now, bytes));
-        }
-        may
-    }
-}
-
-/// Whether two states differ in nothing but who has seen them.
-fn is_same_state(a: &Gossip, b: &Gossip) -> bool {
-    a.version() == b.version() && a.gone_arc() == b.gone_arc() && merge::same_content(a, b)
-}
 
 impl Membership {
     /// The name of the state that is held; `None` if it cannot be written.

@@ -1,5 +1,5 @@
 //! What nodes say about states beside the whole state: which one they hold, what is new in it, that they have
-//! seen it. Types only. Spec: membership 2.5, 2.6, `docs/WIRE.md` 5.3, 5.5, 5.6.
+//! seen it. Types only. Spec: membership 2.5, 2.6, `docs/WIRE.md` 5.3.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -8,8 +8,7 @@ use crate::ident::UniqueAddress;
 use crate::membership::state::member_set::MemberSet;
 
 /// The name of a state, of everything in it but who has seen it: a digest of its one written form. Two states
-/// with one name are the same, but for one chance in 2^64 among billions of them. A clock is no such name: two
-/// states can have equal clocks and differ (ADR 2).
+/// with one name are the same. A clock is no such name: two states can have equal clocks and differ (ADR 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StateDigest(pub u128);
 

@@ -1,6 +1,6 @@
 //! What makes the bytes of one state of those of another: runs that are the same, bytes that go, bytes that
 //! come. Knows nothing of states, so that what a state gets next is in it as well. Linear in the bytes, and
-//! bounded: what differs too much has no steps. Spec: `docs/WIRE.md` 5.5.
+//! bounded: what differs too much has no steps. Spec: `docs/WIRE.md` 5.3.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
 //! States by name and by what differs: the digest of a state, the steps between two, and a state of another
-//! and steps, checked as one that came whole. Spec: membership 2.5, `docs/WIRE.md` 5.3, 5.5.
+//! and steps, checked as one that came whole. Spec: membership 2.5, `docs/WIRE.md` 5.3.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
