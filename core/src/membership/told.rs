@@ -1,5 +1,5 @@
-//! What a node remembers of what it told of its states: which they were, to whom that is still news, how much it
-//! pushed. Values only. Spec: membership 2.6.
+//! What a node remembers of what it told of its states: which they were, what of it others have still to hear,
+//! how much it pushed. Values only. Spec: membership 2.6.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -86,8 +86,8 @@ impl News {
         known.find(|known| known.name == name).map(|known| &known.state)
     }
 
-    /// Whether so many bytes may be pushed now: within any second at most what three whole states take, and in
-    /// any case one push.
+    /// Whether so many bytes may be pushed now: within any second at most what three whole states take, and
+    /// in any case one push.
     pub(super) fn may_push(&mut self, now: Instant, bytes: usize, frame_bytes: usize) -> bool {
         while self
             .pushed

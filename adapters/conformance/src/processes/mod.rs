@@ -53,7 +53,7 @@ impl Process {
             .args([name, "--exact", "--nocapture", "--test-threads=1"])
             .env(SCRIPT, script)
             .env_remove("RUST_LOG")
-            // On a busy machine naming the lines of a panic takes longer than the phase that the task may take.
+            // Naming the lines of a panic may take longer than the task's phase.
             .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -4,10 +4,10 @@
 //!
 //! Every store that is there has to speak before anything is decided. A step that was told only to stores
 //! which are away is not found. So a range is left alone until as many of its owners have spoken, or are gone
-//! for good, as could not be missed by any read or write; and the first step after that has an epoch that none
-//! of the coordinators before can have given to somebody else: each begins at its own place, by its term. What
-//! remains: a range of which more owners are
-//! away at once may come back as it was before its last steps.
+//! for good, as could not be missed by any read or write; and the first step after that has an epoch that
+//! none of the coordinators before can have given to somebody else: each begins at its own place, by its
+//! term. What remains: a range of which more owners are away at once may come back as it was before its last
+//! steps.
 //!
 //! Where the table is to be kept from now on and was not before, it is found in the same way once, under
 //! epochs that nobody can have been told, and counts when it is kept.

@@ -104,8 +104,8 @@ impl Register {
         self.0.is_some_and(|held| held.written.number == number)
     }
 
-    /// Whether who asks then may be told that this is held: each owner ends it by its own clock, so who is told
-    /// that it has ended may read it once more within their difference.
+    /// Whether who asks then may be told that this is held: each owner ends it by its own clock, so who is
+    /// told that it has ended may read it once more within their difference.
     fn may_show(self, number: u64, (asked, _): (u64, u64)) -> bool {
         let is_there = |held: HeldValue| held.ends.is_none_or(|(latest, _)| asked <= latest);
         self.names(number) && self.0.is_some_and(is_there)

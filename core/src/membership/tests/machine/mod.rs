@@ -280,8 +280,8 @@ impl Rig {
         self.m.take_halt()
     }
 
-    /// What is waited for, and for how many milliseconds from the start of the test; but for news, which go at
-    /// once.
+    /// What is waited for, and for how many milliseconds from the start of the test; but for news, which go
+    /// at once.
     fn deadlines(&self) -> Vec<(MembershipTimer, u64)> {
         let mut timers = self.f.timers.clone();
         let mut out = Vec::new();
