@@ -1,5 +1,5 @@
-//! What a node remembers of what it told of its states: which they were, what of it others have still to hear,
-//! how much it pushed. Values only. Spec: membership 2.6.
+//! What a node remembers of what it told of its states: which they were, what others have still to hear, how
+//! much it pushed. Values only. Spec: membership 2.6.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
