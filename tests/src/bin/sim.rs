@@ -297,11 +297,8 @@ fn measure(scenario: Scenario, options: &Options) -> ExitCode {
     let (begun, nodes) = (std::time::Instant::now(), options.nodes);
     let found = figures::measure(scenario, nodes, options.seeds.start);
     if scenario == Scenario::Rest {
-        let (text, figures) = figures::rest(nodes, options.seeds.start, &found);
+        let text = figures::rest(nodes, options.seeds.start, &found, options.json);
         println!("{text}");
-        if options.json {
-            println!("{figures}");
-        }
         return ExitCode::SUCCESS;
     }
     let reference = scenario.reference(nodes);

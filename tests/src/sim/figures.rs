@@ -110,9 +110,9 @@ impl Traffic {
     }
 }
 
-/// What a node sends while nothing happens, as a line and as an object.
+/// What a node sends while nothing happens, as a line, or as an object in a second line.
 #[must_use]
-pub fn rest(nodes: usize, seed: u64, found: &Figures) -> (String, serde_json::Value) {
+pub fn rest(nodes: usize, seed: u64, found: &Figures, with_json: bool) -> String {
     let each = |all: f64| all / REST_SECONDS as f64;
     let heartbeats = each(found.heartbeat_bytes_per_node);
     let others = each(found.bytes_per_node) - heartbeats;
@@ -125,7 +125,11 @@ pub fn rest(nodes: usize, seed: u64, found: &Figures) -> (String, serde_json::Va
         "scenario": "rest", "nodes": nodes, "bytes_per_node_s": others, "heartbeat_bytes_per_node_s": heartbeats,
         "messages_per_node_s": messages,
     });
-    (text, figures)
+    if with_json {
+        format!("{text}\n{figures}")
+    } else {
+        text
+    }
 }
 
 /// Runs a scenario with so many nodes (besides the one that joins).
