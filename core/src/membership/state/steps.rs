@@ -1,6 +1,6 @@
 //! What makes the bytes of one state of those of another: runs that are the same, bytes that go, bytes that
-//! come. Knows nothing of states, so that what a state gets next is in it as well. Linear in the bytes, and
-//! bounded: what differs too much has no steps. Spec: `docs/WIRE.md` 5.3.
+//! come. Knows nothing of states, so that what a state gets next is in it as well. Linear in the bytes, with
+//! a bounded number of steps: what differs too much has none. Spec: `docs/WIRE.md` 5.3.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -20,6 +20,9 @@ const NEAR: usize = 48;
 const ALIKE: usize = 8;
 /// The three numbers of a step.
 const STEP_BYTES: usize = 6;
+/// More places than this are not looked for, at up to four thousand comparisons each: what differs so much
+/// would hold the node up for longer than the whole state does.
+const STEPS_MAX: usize = 1024;
 
 /// The steps from `base` to `result`; `None` if they would take more than half of the bytes of `result`, or
 /// the two differ at more than one place in a row by too much.
@@ -27,7 +30,9 @@ pub(crate) fn between(base: &[u8], result: &[u8]) -> Option<Vec<u8>> {
     let bytes_max = result.len() / 2;
     let (mut base, mut result) = (base, result);
     let mut out = Vec::new();
+    let mut left = STEPS_MAX;
     while !base.is_empty() || !result.is_empty() {
+        left = left.checked_sub(1)?;
         let same = base.iter().zip(result).take_while(|(a, b)| a == b).count();
         base = base.get(same..)?;
         result = result.get(same..)?;
@@ -140,6 +145,17 @@ mod tests {
     #[test]
     fn states_that_differ_too_much_have_no_steps() {
         assert_eq!(between(&column(0..2_000), &column(3_000..5_000)), None);
+    }
+
+    #[test]
+    fn what_differs_at_too_many_places_has_no_steps() {
+        let base: Vec<u8> = (0..60_000_u32).flat_map(u32::to_le_bytes).collect();
+        let changed_every = |bytes: usize| {
+            let changed = |(at, byte): (usize, &u8)| if at % bytes == 0 { byte ^ 255 } else { *byte };
+            base.iter().enumerate().map(changed).collect::<Vec<u8>>()
+        };
+        assert!(there(&base, &changed_every(400)).is_some());
+        assert_eq!(between(&base, &changed_every(100)), None);
     }
 
     #[test]
