@@ -199,7 +199,12 @@ fn a_difference_that_leads_elsewhere_is_refused_and_changes_nothing() {
         seen: [13].into_iter().collect(),
         ..good.clone()
     };
-    for wrong in [other, short, beyond] {
+    // A legal state, and not the one that is named.
+    let named_wrongly = GossipDelta {
+        steps: delta("c", &before(), &state("a b c d e f g h i j k l mD", "b", "a b")).steps,
+        ..good.clone()
+    };
+    for wrong in [other, short, beyond, named_wrongly] {
         let mut rig = member("c");
         hears(&mut rig, "b", &wrong);
         let did = rig.did();
@@ -232,8 +237,13 @@ fn the_leader_counts_who_says_that_it_has_seen_the_state_also_before_it_holds_it
     rig.did();
     rig.run(MOMENT);
     assert_eq!(rig.members(), MORE, "one has not seen it");
-    acks(&mut rig, "l", &after(""));
     acks(&mut rig, "m", &after(""));
+    assert_eq!(
+        rig.seen(),
+        "a b c d e f g h i j k m",
+        "what it has seen is another state"
+    );
+    acks(&mut rig, "l", &after(""));
     rig.run(MOMENT);
     assert!(rig.did().contains("up(m:"), "it acts at once");
 }
