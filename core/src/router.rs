@@ -31,7 +31,7 @@ impl<R: Rng> Node<R> {
     ) {
         self.base.stats.node.frames_received += 1;
         if !self.hears(from, kind) {
-            let machines = &self.machines;
+            let machines = &mut self.machines;
             return machines.membership.turn_away(&mut self.base.cx(), from, kind);
         }
         let config = &self.base.config;

@@ -52,9 +52,8 @@ impl Membership {
         false
     }
 
-    /// Counts a message that was not heard. Who was a member and does not know that it is none any more is
-    /// told.
-    pub(crate) fn turn_away(&self, cx: &mut Cx<'_>, from: &UniqueAddress, kind: u16) {
+    /// Counts a message that was not heard. Who gossips as a member does hears that it is none.
+    pub(crate) fn turn_away(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, kind: u16) {
         cx.counters().rejected_strangers += 1;
         if is_welcome(kind) {
             return cx.reject(from, Rejection::Unexpected { what: "Welcome" });
@@ -63,8 +62,19 @@ impl Membership {
             return;
         }
         cx.reject(from, Rejection::Membership(MembershipRejection::NotMember));
-        let is_gossip = kind == Msg::GOSSIP.kind || kind == Msg::GOSSIP_STATUS.kind;
-        if is_gossip && self.standing(from) == SenderStanding::Former {
+        if Msg::is_gossip(kind) {
+            self.disown(cx, from);
+        }
+    }
+
+    /// Tells one that gossips and is no member that it is none: at once if it was one, and otherwise when it
+    /// has gossiped for longer than a partition and the removals after it take. Members may have let it in
+    /// that nobody else has heard of yet; whom others count in goes on (8.11).
+    pub(super) fn disown(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress) {
+        let members = self.gossip.members().len();
+        let patience = cx.config().stable_after(members) + cx.config().removal_margin(members);
+        let was_member = self.gossip.tombstones().contains(from);
+        if was_member || self.strangers.has_gossiped_for(from, cx.mono(), patience) {
             self.tell_removed(cx, from);
         }
     }

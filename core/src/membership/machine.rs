@@ -19,6 +19,7 @@ use crate::membership::state::events::{self, MembershipChange};
 use crate::membership::state::gossip::{Gossip, GossipError};
 use crate::membership::state::leader;
 use crate::membership::state::member::Status;
+use crate::membership::strangers::Strangers;
 use crate::membership::told::News;
 use crate::message::MembershipMsg;
 use crate::ordered::{OrderedMap, OrderedSet};
@@ -54,6 +55,7 @@ pub(crate) struct Membership {
     pub(super) leaving_since: OrderedMap<UniqueAddress, Instant>,
     /// Joiners whose settings differ, of whom users have heard.
     pub(super) told_differing: ToldDiffering,
+    pub(super) strangers: Strangers,
     halt: Option<HaltReason>,
 }
 
@@ -89,6 +91,7 @@ impl Membership {
             tombstones_since: OrderedMap::new(),
             leaving_since: OrderedMap::new(),
             told_differing: ToldDiffering::default(),
+            strangers: Strangers::default(),
             halt: None,
         }
     }

@@ -17,6 +17,7 @@ mod news;
 mod paths;
 mod seeds;
 mod spread;
+mod strangers;
 mod told;
 
 #[cfg(test)]

@@ -320,15 +320,13 @@ impl Membership {
 
     /// Whether gossip from this sender counts: this very incarnation is meant, the sender is a member, and
     /// this node itself finds it reachable. What others say about the sender does not count (pitfall F-34).
-    pub(super) fn may_gossip(&self, cx: &mut Cx<'_>, from: &UniqueAddress, to: &UniqueAddress) -> bool {
+    pub(super) fn may_gossip(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, to: &UniqueAddress) -> bool {
         if !self.is_member() || !Self::meant_for_me(cx, from, to) {
             return false;
         }
         if !self.gossip.contains(from) {
             cx.reject(from, Rejection::Membership(MembershipRejection::NotMember));
-            if self.gossip.tombstones().contains(from) {
-                self.tell_removed(cx, from);
-            }
+            self.disown(cx, from);
             return false;
         }
         if self.gossip.reachability().status(cx.me(), from) != ReachabilityStatus::Reachable {

@@ -1,7 +1,11 @@
 //! What peers do wrong: dropped, counted, no change. Spec: reliability §3c B-36 to B-50; membership §6 I.
 
+use alloc::vec::Vec;
+use core::time::Duration;
+
 use super::{Rig, n, state};
 use crate::ident::Roles;
+use crate::membership::protocol::Msg;
 use crate::membership::state::gossip::Gossip;
 use crate::message::Join;
 
@@ -210,4 +214,46 @@ fn a_joiner_is_refused_while_the_state_might_outgrow_its_frame() {
     let mut roomy = small(16 << 10);
     roomy.join("d");
     assert!(roomy.members().starts_with("a b dJ ea"));
+}
+
+/// What of gossip of `from` is answered that comes every second so many times.
+fn told_while_gossiping(rig: &mut Rig, from: &str, kind: u16, secs: usize) -> Vec<usize> {
+    let hears = |_: &usize| {
+        rig.run(Duration::from_secs(1));
+        rig.did();
+        rig.call(|m, cx| m.turn_away(cx, &n(from), kind));
+        rig.did().contains(&alloc::format!("removed-you>{from}"))
+    };
+    (1..=secs).filter(hears).collect()
+}
+
+#[test]
+fn who_gossips_and_was_removed_hears_so_whatever_gossip_it_is() {
+    for tag in [
+        Msg::GOSSIP_STATUS,
+        Msg::GOSSIP,
+        Msg::GOSSIP_DELTA,
+        Msg::GOSSIP_SEEN,
+    ] {
+        let mut rig = Rig::member("a", removed("a b d", "d"));
+        assert_eq!(
+            told_while_gossiping(&mut rig, "d", tag.kind, 2),
+            [1, 2],
+            "{tag:?}"
+        );
+    }
+    let mut rig = Rig::member("a", removed("a b d", "d"));
+    assert_eq!(told_while_gossiping(&mut rig, "d", Msg::LEAVE.kind, 2), [0; 0]);
+}
+
+#[test]
+fn who_was_let_in_by_nobody_left_hears_that_it_is_no_member_and_not_before_others_could_have_said_so() {
+    let mut rig = Rig::configured("a", |config| {
+        config.downing.stable_after = Some(Duration::from_secs(7));
+        config.downing.down_removal_margin = Some(Duration::from_secs(3));
+    })
+    .with_state(state("a b", "a b", "a"));
+    let kind = Msg::GOSSIP_STATUS.kind;
+    assert_eq!(told_while_gossiping(&mut rig, "x", kind, 12), [11, 12]);
+    assert_eq!(told_while_gossiping(&mut rig, "y", Msg::LEAVE.kind, 20), [0; 0]);
 }
