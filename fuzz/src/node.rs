@@ -831,10 +831,7 @@ fn at(micros: u64) -> Now {
 }
 
 fn beat(to: Peer, sequence: u64) -> Heartbeat {
-    Heartbeat {
-        to: peer(to).uid(),
-        sequence,
-    }
+    Heartbeat::new(&peer(to), sequence)
 }
 
 fn take<T>(all: &mut Vec<T>, pick: u8) -> Option<T> {

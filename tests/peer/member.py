@@ -178,7 +178,7 @@ class Member(Peer):
             wire.INIT_JOIN_ACK: self.on_init_join_ack, wire.WELCOME: self.on_welcome, wire.GOSSIP_: self.on_gossip,
             wire.GOSSIP_DELTA: self.on_delta,
             wire.GOSSIP_STATUS: self.on_status, wire.JOIN_REFUSED: self.on_join_refused, wire.REMOVED: self.on_removed,
-            wire.HEARTBEAT: lambda sender, sequence, to: to == self.me.uid and self.send(
+            wire.HEARTBEAT: lambda sender, sequence, to: to == wire.low_half(self.me.uid) and self.send(
                 sender, wire.HEARTBEAT_RSP, sequence, sender.uid),
             wire.REGISTRY: self.on_registry, wire.SHARDING_: self.on_sharding, wire.ASK_REPLY: self.on_ask_reply,
             wire.HAND_BACK: self.on_hand_back, wire.MARK_ACK: self.on_mark_ack,

@@ -642,8 +642,13 @@ def with_state(name):
     return Kind(name, GOSSIP, lambda to, of: node(to) + state(of), lambda r: (r.node(), read_state(r.rest())))
 
 
+def low_half(number):
+    return number & 0xFFFFFFFF
+
+
 def beat(name):
-    return Kind(name, CONTROL, lambda sequence, to: u64(sequence) + u64(to), lambda r: (r.u64(), r.u64()))
+    """Low halves: of the asker's round, and of the uid of the incarnation that is meant."""
+    return Kind(name, CONTROL, lambda sequence, to: u32(low_half(sequence)) + u32(low_half(to)), lambda r: (r.u32(), r.u32()))
 
 
 (INIT_JOIN, INIT_JOIN_ACK, INIT_JOIN_NACK, JOIN, WELCOME, LEAVE, DOWN_, HEARTBEAT, HEARTBEAT_RSP, EXITING_CONFIRMED, GOSSIP_STATUS,

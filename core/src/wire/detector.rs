@@ -3,7 +3,7 @@
 use super::declare::{messages, record};
 use crate::detector::protocol::{Heartbeat, Msg};
 
-record! { Heartbeat as "heartbeat" { sequence: u64, to: u64 } }
+record! { Heartbeat as "heartbeat" { sequence: u32, to: u32 } }
 
 messages! {
     Msg {

@@ -240,10 +240,7 @@ mod tests {
         let to = UniqueAddress::new(Address::new("h", 1).expect("an address"), 1);
         let mut bytes = Vec::new();
         for sequence in 1..=count {
-            let message = Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
-                to: to.uid(),
-                sequence,
-            }));
+            let message = Message::Detector(DetectorMsg::Heartbeat(Heartbeat::new(&to, sequence)));
             encode_message(&message, 7, &Limits::default(), &mut bytes).expect("a heartbeat");
         }
         bytes

@@ -447,10 +447,7 @@ pub(super) fn answer_bytes(answer: &HelloAnswer) -> Vec<u8> {
 }
 
 pub(super) fn heartbeat(to: UniqueAddress) -> Message {
-    Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
-        to: to.uid(),
-        sequence: 1,
-    }))
+    Message::Detector(DetectorMsg::Heartbeat(Heartbeat::new(&to, 1)))
 }
 
 pub(super) fn entity(bytes: usize) -> Message {

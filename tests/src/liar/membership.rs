@@ -132,10 +132,7 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
 }
 
 fn heartbeat(lie: &mut Lie<'_>) -> Heartbeat {
-    Heartbeat {
-        to: lie.to.uid(),
-        sequence: lie.number(HEARTBEAT),
-    }
+    Heartbeat::new(lie.to, lie.number(HEARTBEAT))
 }
 
 fn join(lie: &Lie<'_>) -> Join {

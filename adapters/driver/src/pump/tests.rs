@@ -415,10 +415,7 @@ pub(super) fn answer_bytes(answer: &HelloAnswer) -> Vec<u8> {
 }
 
 pub(super) fn heartbeat(to: UniqueAddress) -> Message {
-    Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
-        to: to.uid(),
-        sequence: 1,
-    }))
+    Message::Detector(DetectorMsg::Heartbeat(Heartbeat::new(&to, 1)))
 }
 
 pub(super) fn frame(message: &Message, epoch: u32) -> Vec<u8> {

@@ -76,10 +76,7 @@ pub fn play() -> Vec<String> {
         let to = me.clone();
         stage.say(
             control,
-            &Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
-                to: to.uid(),
-                sequence,
-            })),
+            &Message::Detector(DetectorMsg::Heartbeat(Heartbeat::new(&to, sequence))),
         );
         stage.pass(100);
     }

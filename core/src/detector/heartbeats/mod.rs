@@ -150,38 +150,32 @@ impl Detector {
 
     /// Answers who asks for this very incarnation, whatever its status.
     pub(crate) fn on_heartbeat(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, heartbeat: Heartbeat) {
-        if heartbeat.to != cx.me().uid() {
-            return reject_wrong_receiver(cx, from, heartbeat.to);
+        if !heartbeat.is_for(cx.me()) {
+            return reject(cx, from, "heartbeat for another incarnation");
         }
         cx.counters().heartbeats_answered += 1;
         let echo = Heartbeat {
-            to: from.uid(),
-            ..heartbeat
+            sequence: heartbeat.sequence,
+            ..Heartbeat::new(from, 0)
         };
         cx.send(from, DetectorMsg::HeartbeatRsp(echo));
     }
 
     /// Takes a sign of life from a receiver.
     pub(crate) fn on_heartbeat_rsp(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, response: Heartbeat) {
-        if response.to != cx.me().uid() {
-            return reject_wrong_receiver(cx, from, response.to);
+        if !response.is_for(cx.me()) {
+            return reject(cx, from, "heartbeat for another incarnation");
         }
-        if response.sequence == 0 || response.sequence > self.sequence {
-            cx.reject(
-                from,
-                Rejection::Unexpected {
-                    what: "heartbeat response",
-                },
-            );
-            return;
-        }
-        if !self.is_active(from) || !self.is_news(from, response.sequence) {
+        let Some(round) = response.round_by(self.sequence) else {
+            return reject(cx, from, "heartbeat response");
+        };
+        if !self.is_active(from) || !self.is_news(from, round) {
             return;
         }
         if self.refusals.heard(from) {
             cx.say_links_cut(self.refusals.cut_off());
         }
-        self.revalidate(cx, from, response.sequence);
+        self.revalidate(cx, from, round);
         if self.registry.heartbeat(from, cx.mono()).is_some() {
             cx.counters().heartbeats_late += 1;
         }
@@ -314,10 +308,7 @@ impl Detector {
         let now = cx.mono();
         let first_expected = now + cx.config().failure_detector.expected_response_after;
         for node in self.receivers.union(&self.former) {
-            let heartbeat = Heartbeat {
-                to: node.uid(),
-                sequence: self.sequence,
-            };
+            let heartbeat = Heartbeat::new(node, self.sequence);
             cx.counters().heartbeats_sent += 1;
             cx.send(node, DetectorMsg::Heartbeat(heartbeat));
             let timer = first_heartbeat(node);
@@ -392,9 +383,8 @@ fn own_nodes<'a>(view: &'a View, data_center: &'a str) -> impl Iterator<Item = &
     own.map(|member| &member.node)
 }
 
-fn reject_wrong_receiver(cx: &mut Cx<'_>, from: &UniqueAddress, uid: u64) {
-    let to = UniqueAddress::new(cx.me().address().clone(), uid);
-    cx.reject(from, Rejection::WrongReceiver { to });
+fn reject(cx: &mut Cx<'_>, from: &UniqueAddress, what: &'static str) {
+    cx.reject(from, Rejection::Unexpected { what });
 }
 
 fn first_heartbeat(node: &UniqueAddress) -> DetectorTimer {

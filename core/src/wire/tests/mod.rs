@@ -151,10 +151,7 @@ fn of_a_clock(ticket: AskTicket) -> AskTicket {
 pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
     let to = node("receiver", 2552, -3);
     let gossip = Arc::new(sample_gossip());
-    let beat = Heartbeat {
-        to: to.uid(),
-        sequence: 3,
-    };
+    let beat = Heartbeat::new(&to, 3);
     let ask = Some(AskTicket {
         ask: AskRef {
             asker: to.clone(),

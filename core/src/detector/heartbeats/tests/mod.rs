@@ -92,7 +92,7 @@ impl Bench {
     }
 
     fn answer_with(&mut self, from: &UniqueAddress, sequence: u64) {
-        let response = Heartbeat { to: 1, sequence };
+        let response = Heartbeat::new(&n(1), sequence);
         self.detector.notice_pause(&mut self.fixture.cx());
         self.detector
             .on_heartbeat_rsp(&mut self.fixture.cx(), from, response);
@@ -131,7 +131,7 @@ impl Bench {
 }
 
 fn heartbeat(to: u64, sequence: u64) -> Effect {
-    let message = Message::Detector(DetectorMsg::Heartbeat(Heartbeat { to, sequence }));
+    let message = Message::Detector(DetectorMsg::Heartbeat(Heartbeat::new(&n(to), sequence)));
     Effect::Send {
         to: SendTarget::Node(n(to)),
         message,
@@ -230,10 +230,7 @@ fn s_8_6_heartbeats_are_answered_in_any_status_but_only_by_their_receiver() {
     assert_eq!(bench.fixture.stats.detector.heartbeats_answered, 2);
 
     let old = node("aa", 99);
-    let to_old = Heartbeat {
-        to: old.uid(),
-        ..to_me
-    };
+    let to_old = Heartbeat::new(&old, 1);
     bench
         .detector
         .on_heartbeat(&mut bench.fixture.cx(), &n(2), to_old);
@@ -242,7 +239,9 @@ fn s_8_6_heartbeats_are_answered_in_any_status_but_only_by_their_receiver() {
         .on_heartbeat_rsp(&mut bench.fixture.cx(), &n(2), to_old);
     let rejected = Effect::Notify(Event::Rejected {
         peer: n(2),
-        rejection: Rejection::WrongReceiver { to: old },
+        rejection: Rejection::Unexpected {
+            what: "heartbeat for another incarnation",
+        },
     });
     assert_eq!(bench.fixture.effects(), [rejected.clone(), rejected]);
 }
@@ -265,6 +264,21 @@ fn b_50_an_answer_to_a_round_that_never_was_is_rejected() {
         );
     }
     assert_eq!(bench.fixture.stats.node.rejected, 3);
+}
+
+#[test]
+fn rounds_are_told_apart_when_their_low_half_begins_anew() {
+    let mut bench = Bench::among(9, &[1, 2, 3]);
+    bench.detector.sequence = (1 << 32) - 3;
+    bench.run_for(secs(10), &[2, 3]);
+    assert!(bench.detector.sequence > 1 << 32 && bench.verdicts().is_none());
+    let last = bench.detector.sequence;
+    for _ in 0..8 {
+        bench.run_for(secs(1), &[3]);
+        bench.answer_with(&n(2), last);
+        bench.answer_with(&n(2), last - 8);
+    }
+    assert_eq!(bench.verdicts(), Some((vec![2], vec![])));
 }
 
 #[test]

@@ -56,10 +56,7 @@ pub(crate) fn hello(to: &Address, from: UniqueAddress, link: LinkKind, epoch: u3
 }
 
 fn heartbeat(to: &UniqueAddress, epoch: u32) -> Vec<u8> {
-    let heartbeat = Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
-        to: to.uid(),
-        sequence: 1,
-    }));
+    let heartbeat = Message::Detector(DetectorMsg::Heartbeat(Heartbeat::new(to, 1)));
     let mut frame = Vec::new();
     let encoded = encode_message(&heartbeat, epoch, &Limits::default(), &mut frame);
     encoded.expect("invariant: a legal message");
@@ -199,10 +196,9 @@ impl Attack {
         for number in 0..200_u64 {
             match kind {
                 LinkKind::Control => {
-                    put(Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
-                        to: self.to.uid(),
-                        sequence: number,
-                    })));
+                    put(Message::Detector(DetectorMsg::Heartbeat(Heartbeat::new(
+                        &self.to, number,
+                    ))));
                     put(Message::Membership(MembershipMsg::GossipStatus(GossipStatus {
                         to: self.to.clone(),
                         state: StateDigest::default(),
