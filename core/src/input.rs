@@ -58,6 +58,14 @@ pub enum Input<'a> {
         /// The frame's body.
         body: &'a [u8],
     },
+    /// A message of a node of the same program, handed over as it is: nothing is encoded or decoded. A
+    /// simulator of many nodes shares states like that.
+    Message {
+        /// The node that sent it.
+        from: &'a UniqueAddress,
+        /// What it sent.
+        message: Message,
+    },
     /// A link changed.
     Link(LinkEvent),
     /// Somebody wants something.

@@ -12,7 +12,7 @@ pub use crate::lane::{Lane, MessageTag};
 pub use crate::load::protocol::{ChordProbe, ChordReply, Msg as LoadMsg, SampleTold};
 pub use crate::membership::protocol::{
     GossipDelta, GossipEnvelope, GossipSeen, GossipStatus, InitJoin, InitJoinAck, Join, JoinRefused,
-    Msg as MembershipMsg, StateDigest, Welcome,
+    Msg as MembershipMsg, StateDigest, StateSteps, Welcome,
 };
 pub use crate::membership::state::body::GossipBody;
 pub use crate::messaging::protocol::{AskReply, AskTicket};

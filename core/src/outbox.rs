@@ -6,6 +6,9 @@ use crate::effect::{Answer, Effect};
 use crate::input::{Command, JournalCommand, StoreAsk};
 use crate::message::Message;
 
+/// Effects for which room stays when all are taken: one change of a large cluster may have said thousands.
+const EFFECTS_KEPT: usize = 256;
+
 /// First-in first-out queues. `effects` is drained by the host after each input; the others by the router
 /// within it: messages of this node to itself, what one machine asks of another, and the answers to that.
 #[derive(Clone, Debug, Default)]
@@ -16,4 +19,14 @@ pub(crate) struct NodeOutbox {
     pub(crate) answered: VecDeque<(StoreAsk, Answer)>,
     pub(crate) log_asked: VecDeque<(u64, JournalCommand)>,
     pub(crate) log_answered: VecDeque<(u64, Answer)>,
+}
+
+impl NodeOutbox {
+    /// The host has taken all effects.
+    #[inline]
+    pub(crate) fn give_room_back(&mut self) {
+        if self.effects.capacity() > EFFECTS_KEPT {
+            self.effects.shrink_to(EFFECTS_KEPT);
+        }
+    }
 }

@@ -36,14 +36,7 @@ impl<R: Rng> Node<R> {
         }
         let config = &self.base.config;
         match wire::decode_message_with(kind, lane, body, &config.limits, &config.ddata.custom_types) {
-            Ok(message) => {
-                if let Message::Membership(msg) = &message
-                    && !Membership::permits(&mut self.base.cx(), from, proof, msg)
-                {
-                    return;
-                }
-                self.route_message(from, message);
-            }
+            Ok(message) => self.route_permitted(from, proof, message),
             Err(error) => {
                 self.base.stats.node.rejected_wire += 1;
                 if error.is_beyond_a_limit() {
@@ -52,6 +45,26 @@ impl<R: Rng> Node<R> {
                 self.base.reject(from, Rejection::Wire(error));
             }
         }
+    }
+
+    /// A message that came without a frame.
+    pub(crate) fn route_whole(&mut self, from: &UniqueAddress, message: Message) {
+        self.base.stats.node.frames_received += 1;
+        let kind = message.tag().kind;
+        if !self.hears(from, kind) {
+            let machines = &mut self.machines;
+            return machines.membership.turn_away(&mut self.base.cx(), from, kind);
+        }
+        self.route_permitted(from, PeerProof::Nothing, message);
+    }
+
+    fn route_permitted(&mut self, from: &UniqueAddress, proof: PeerProof<'_>, message: Message) {
+        if let Message::Membership(msg) = &message
+            && !Membership::permits(&mut self.base.cx(), from, proof, msg)
+        {
+            return;
+        }
+        self.route_message(from, message);
     }
 
     /// Sends a lease report home. A name is asked for by one owner only.

@@ -184,6 +184,59 @@ impl View {
         self.gossip.tombstones().contains(node)
     }
 
+    /// Whether nothing may be sent to this incarnation any more: it is Down, or it was removed. A node that is
+    /// not known yet is not lost; the picture may lag.
+    pub(crate) fn is_lost(&self, node: &UniqueAddress) -> bool {
+        self.has_lost(node, self.member(node))
+    }
+
+    fn has_lost(&self, node: &UniqueAddress, found: Option<&Member>) -> bool {
+        found.map_or_else(|| self.is_removed(node), |member| member.status == Status::Down)
+    }
+
+    /// Members of an earlier picture that are none in this one, in order. Linear, and nothing where the table
+    /// is the same.
+    pub(crate) fn gone_since<'a>(&self, before: &'a Self) -> Vec<&'a Member> {
+        self.of_before(before, |_, found| found.is_none())
+    }
+
+    /// Members of an earlier picture that are lost in this one, in order. Costs as much.
+    pub(crate) fn lost_since<'a>(&self, before: &'a Self) -> Vec<&'a Member> {
+        self.of_before(before, |node, found| self.has_lost(node, found))
+    }
+
+    fn of_before<'a>(
+        &self,
+        before: &'a Self,
+        is_wanted: impl Fn(&UniqueAddress, Option<&Member>) -> bool,
+    ) -> Vec<&'a Member> {
+        let mut wanted = Vec::new();
+        if core::ptr::eq(before.members(), self.members()) {
+            return wanted;
+        }
+        let mut now = self.members().iter().peekable();
+        for member in before.members() {
+            // Nearly all are where they were: equality is cheaper than order.
+            let is_other = |other: &&Member| other.node != member.node;
+            while now
+                .next_if(|other| is_other(other) && other.node < member.node)
+                .is_some()
+            {}
+            let found = now.peek().copied().filter(|other| !is_other(other));
+            if is_wanted(&member.node, found) {
+                wanted.push(member);
+            }
+        }
+        wanted
+    }
+
+    /// The oldest of [`View::by_age`]. Linear.
+    #[must_use]
+    pub(crate) fn oldest(&self, role: Option<&Role>) -> Option<&Member> {
+        let own = self.self_member().map(Member::data_center);
+        leader::oldest_of(self.members(), role, own)
+    }
+
     /// Members of this node's data center with the role (all if `None`) that have been Up, oldest first.
     #[must_use]
     pub fn by_age(&self, role: Option<&Role>) -> Vec<&Member> {

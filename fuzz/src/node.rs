@@ -25,7 +25,7 @@ use quorate_core::membership::reachability::ReachabilityStatus;
 use quorate_core::message::{
     AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipDelta, GossipEnvelope, GossipSeen, GossipStatus,
     Heartbeat, InitJoin, InitJoinAck, Join, Lane, MembershipMsg, Message, ShardingBody, ShardingMessage,
-    ShardingMsg, StateDigest, Welcome,
+    ShardingMsg, StateDigest, StateSteps, Welcome,
 };
 use quorate_core::node::Node;
 use quorate_core::owner::Requester;
@@ -604,7 +604,7 @@ impl World {
                 base: name(entries.len()),
                 result: name(usize::from(digest >> 2)),
                 seen: picks.filter(|at| *at < 16).collect(),
-                steps: entries.iter().map(|(_, byte)| *byte).collect::<Vec<_>>().into(),
+                steps: StateSteps::new(entries.iter().map(|(_, byte)| *byte).collect()),
             }),
             _ => MembershipMsg::GossipSeen(GossipSeen {
                 to,

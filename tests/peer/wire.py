@@ -374,10 +374,11 @@ def compare(one, other):
     return {(False, False): SAME, (True, False): BEFORE, (False, True): AFTER, (True, True): CONCURRENT}[less, more]
 
 
-def seen_digest(seen):
+def seen_digest(state):
     """5.3."""
-    data = b"".join(u64(len(of.host)) + of.host.encode() + u16(of.port) + u64(of.uid) for of in sorted(seen, key=node_order))
-    return siphash13(0, 0, data)
+    nodes = sorted((of.node for of in state.members), key=node_order)
+    bits = sum(1 << at for at, of in enumerate(nodes) if of in state.seen)
+    return siphash13(0, 0, bits.to_bytes((bits.bit_length() + 63) // 64 * 8, "little"))
 
 
 # --- messages (4)

@@ -40,14 +40,7 @@ pub(super) struct Departed {
 impl Departed {
     pub(super) fn on_view_changed(&mut self, now: Instant, all_reachable: bool, before: &View, after: &View) {
         self.count(now, all_reachable);
-        if core::ptr::eq(before.members(), after.members()) {
-            return;
-        }
-        let gone = before
-            .members()
-            .iter()
-            .filter(|member| after.member(&member.node).is_none());
-        for member in gone {
+        for member in after.gone_since(before) {
             self.add(&member.node);
         }
     }

@@ -118,7 +118,7 @@ impl<'a> Replicas<'a> {
 
     /// Whether none of them is unreachable.
     pub(super) fn all_reachable(self) -> bool {
-        self.told().all(|node| self.view.is_reachable(node))
+        self.view.unreachable().is_empty() || self.told().all(|node| self.view.is_reachable(node))
     }
 
     /// Whether this node is the one that starts pruning: the lowest of those that are Up.

@@ -90,6 +90,59 @@ impl HeartbeatRing {
     }
 }
 
+/// [`HeartbeatRing::my_receivers`], where only they are wanted: nobody is put in order who is not among the
+/// nearest. O(n).
+pub(crate) fn receivers_of<'a>(
+    me: &UniqueAddress,
+    nodes: impl Iterator<Item = &'a UniqueAddress>,
+    is_unreachable: impl Fn(&UniqueAddress) -> bool,
+    monitored_by: usize,
+) -> OrderedSet<UniqueAddress> {
+    let mine = (me.ring_hash(), me);
+    let mut next = Nearest::of(monitored_by);
+    let mut reachable = Nearest::of(monitored_by);
+    for node in nodes.filter(|node| *node != me) {
+        let hash = node.ring_hash();
+        let place = ((hash, node) < mine, hash, node);
+        if next.may_take(&place) {
+            next.take(place);
+        }
+        if reachable.may_take(&place) && !is_unreachable(node) {
+            reachable.take(place);
+        }
+    }
+    let taken = next.places.iter().chain(&reachable.places);
+    taken.map(|(_, _, node)| (*node).clone()).collect()
+}
+
+/// Behind the end of the ring, ring hash, node: in the order in which they follow this node.
+type Place<'a> = (bool, i32, &'a UniqueAddress);
+
+/// The first few.
+struct Nearest<'a> {
+    most: usize,
+    places: Vec<Place<'a>>,
+}
+
+impl<'a> Nearest<'a> {
+    const fn of(most: usize) -> Self {
+        Self {
+            most,
+            places: Vec::new(),
+        }
+    }
+
+    fn may_take(&self, place: &Place<'a>) -> bool {
+        self.places.len() < self.most || self.places.last().is_some_and(|last| place < last)
+    }
+
+    fn take(&mut self, place: Place<'a>) {
+        let at = self.places.partition_point(|known| *known < place);
+        self.places.insert(at, place);
+        self.places.truncate(self.most);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::string::String;
@@ -213,6 +266,35 @@ mod tests {
             }
         }
         assert!(monitors[1..].iter().all(|count| *count == 9), "{monitors:?}");
+    }
+
+    #[test]
+    fn the_receivers_of_one_are_those_that_the_whole_ring_names() {
+        // Some with one hash, some silent, whoever asks, also one that is not on it.
+        let uid = |at: u64| {
+            if at % 4 == 0 {
+                at << 32 | at
+            } else {
+                at.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            }
+        };
+        let of = |at: u64| UniqueAddress::new(Address::new(&std::format!("h{at:02}"), 1).unwrap(), uid(at));
+        for (members, silent) in [(1, 2), (5, 2), (30, 3), (30, 2), (30, 40)] {
+            let nodes: Vec<UniqueAddress> = (0..members).map(of).collect();
+            let unreachable = |node: &UniqueAddress| node.uid() % silent == 0;
+            let gone: Vec<UniqueAddress> = nodes.iter().filter(|node| unreachable(node)).cloned().collect();
+            for (me, monitored_by) in (0..=members).flat_map(|me| [(of(me), 1), (of(me), 3), (of(me), 9)]) {
+                let ring = HeartbeatRing::new(me.clone(), nodes.clone(), gone.clone(), monitored_by);
+                let found: Vec<_> = receivers_of(&me, nodes.iter(), unreachable, monitored_by)
+                    .into_iter()
+                    .collect();
+                assert_eq!(
+                    found,
+                    ring.my_receivers(),
+                    "{members} {silent} {me} {monitored_by}"
+                );
+            }
+        }
     }
 
     #[test]

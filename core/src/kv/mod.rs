@@ -319,10 +319,9 @@ impl KeyedStore {
         if self.is_halted {
             return;
         }
-        let gone = before.members().iter().map(|member| &member.node);
-        for node in gone.filter(|node| after.member(node).is_none()) {
+        for member in after.gone_since(before) {
             for store in self.buckets.values_mut().filter_map(|open| open.store.as_mut()) {
-                store.forget_origin(node.uid());
+                store.forget_origin(member.node.uid());
             }
         }
         for open in self.buckets.values_mut() {

@@ -15,7 +15,6 @@ use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
 use crate::message::{GossipBody, Join, JoinRefused, MembershipMsg, Welcome};
 use crate::reject::{JoinRefusal, MembershipRejection, Rejection};
-use crate::rng;
 use crate::time::Instant;
 use crate::timer::MembershipTimer;
 use crate::wire;
@@ -70,9 +69,7 @@ impl Membership {
         if !self.is_joining_still(cx) {
             return;
         }
-        let candidates = self.gossip_targets(cx.me(), false);
-        if !candidates.is_empty() {
-            let target = &candidates[rng::below(cx.rng(), candidates.len())];
+        if let Some(target) = self.some_targets(cx, 1, false).first() {
             Self::send_join(cx, target);
         }
         Self::wake_join_retry(cx);

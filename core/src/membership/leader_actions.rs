@@ -132,7 +132,7 @@ impl Membership {
         self.exiting_confirmed.retain(|node| gossip.contains(node));
         self.confirmed_before.clone_from(&self.exiting_confirmed);
         let own = gossip.member(cx.me()).map(|m| m.status);
-        if own == Some(Status::Up) && leader::is_shutting_down(gossip) {
+        if own == Some(Status::Up) && cx.view().is_shutting_down() && leader::is_shutting_down(gossip) {
             self.prepare_for_shutdown(cx);
         }
         self.check_self_down(cx);

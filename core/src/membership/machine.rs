@@ -56,6 +56,8 @@ pub(crate) struct Membership {
     /// Joiners whose settings differ, of whom users have heard.
     pub(super) told_differing: ToldDiffering,
     pub(super) strangers: Strangers,
+    /// Whether news had to spread fast in the state that was looked at last.
+    pub(super) haste: Option<(Arc<Gossip>, bool)>,
     halt: Option<HaltReason>,
 }
 
@@ -92,6 +94,7 @@ impl Membership {
             leaving_since: OrderedMap::new(),
             told_differing: ToldDiffering::default(),
             strangers: Strangers::default(),
+            haste: None,
             halt: None,
         }
     }
@@ -153,6 +156,7 @@ impl Membership {
                 self.on_extra_gossip(cx)
             }
             MembershipTimer::News => self.on_news(cx),
+            MembershipTimer::Acks => self.on_acks(cx),
             MembershipTimer::LeaderActions => self.on_leader_tick(cx),
             MembershipTimer::Converged => self.on_converged(cx),
             MembershipTimer::JoinRetry => self.on_join_retry(cx),
@@ -411,6 +415,7 @@ impl Membership {
         self.joining = JoinStage::Over;
         self.halt = Some(reason);
         cx.cancel(MembershipTimer::News);
+        cx.cancel(MembershipTimer::Acks);
         self.publish(cx);
     }
 

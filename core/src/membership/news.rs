@@ -16,9 +16,10 @@ use crate::membership::state::leader;
 use crate::membership::state::member::Status;
 use crate::membership::targets;
 use crate::membership::told::{LIMITED_FOR, Telling};
-use crate::message::{GossipBody, GossipDelta, GossipEnvelope, GossipSeen, MembershipMsg, StateDigest};
+use crate::message::{
+    GossipBody, GossipDelta, GossipEnvelope, GossipSeen, MembershipMsg, StateDigest, StateSteps,
+};
 use crate::reject::{MembershipRejection, Rejection};
-use crate::rng;
 use crate::timer::MembershipTimer;
 use crate::wire;
 
@@ -32,6 +33,8 @@ const PUSHES: u8 = 3;
 const PUSHES_OF_LEADER: u8 = 10;
 /// Pushes of one state after which each interval is twice the one before.
 const PUSHES_IN_A_ROW: u8 = 3;
+/// What members say that they have seen is counted after this time.
+const ACKS_TOGETHER: Duration = Duration::from_millis(2);
 /// A frame's header, its receiver and three numbers.
 const DELTA_HEAD_BYTES: usize = 20 + 48 + 33;
 /// Steps that are kept while the state stays: it is told to many, of whom most know the same ones.
@@ -86,13 +89,10 @@ impl Membership {
         if self.news.pushes >= most {
             return;
         }
-        let mut targets = targets::gossip_targets(&self.gossip, cx.me(), true);
-        targets.retain(|node| !self.gossip.has_seen(node) && !self.cut.contains(node));
+        let targets = self.some_targets(cx, PUSH_TARGETS, true);
         if targets.is_empty() {
             return;
         }
-        rng::choose_front(cx.rng(), &mut targets, PUSH_TARGETS);
-        targets.truncate(PUSH_TARGETS);
         let now = cx.mono();
         let mut pushed = 0_usize;
         for target in &targets {
@@ -116,17 +116,19 @@ impl Membership {
     }
 
     fn push_within_limit(&mut self, cx: &mut Cx<'_>, to: &UniqueAddress) -> bool {
-        let limits = &cx.config().limits;
-        let frame_bytes = match self.news.frame_bytes {
-            Some(bytes) => bytes,
-            None => wire::state_bytes(&self.gossip, limits).unwrap_or(0),
-        };
-        self.news.frame_bytes = Some(frame_bytes);
         let delta = self.delta_for(cx, to, true);
-        let bytes = delta.as_ref().map_or(frame_bytes, |delta| {
-            DELTA_HEAD_BYTES + delta.steps.len() + self.gossip.members().len().div_ceil(8)
-        });
-        if !self.news.may_push(cx.mono(), bytes, frame_bytes) {
+        let members = self.gossip.members().len();
+        let bytes = delta
+            .as_ref()
+            .map(|delta| DELTA_HEAD_BYTES + delta.steps.bytes().len() + members.div_ceil(8));
+        // A state takes a byte for each member and more: what is within that is within the limit, and nothing
+        // has to be compressed to know it.
+        let is_little = bytes.is_some_and(|bytes| self.news.is_within(cx.mono(), bytes, members));
+        let state_bytes = if is_little { members } else { self.state_bytes(cx) };
+        if !self
+            .news
+            .may_push(cx.mono(), bytes.unwrap_or(state_bytes), state_bytes)
+        {
             return false;
         }
         cx.counters().gossips_pushed += 1;
@@ -135,6 +137,15 @@ impl Membership {
             None => self.send_whole(cx, to),
         }
         true
+    }
+
+    /// How many bytes a frame with the whole state takes.
+    fn state_bytes(&mut self, cx: &Cx<'_>) -> usize {
+        let known = self.news.frame_bytes;
+        let bytes =
+            known.unwrap_or_else(|| wire::state_bytes(&self.gossip, &cx.config().limits).unwrap_or(0));
+        self.news.frame_bytes = Some(bytes);
+        bytes
     }
 
     /// Sends the state: as what differs, if it is known from which state that can lead.
@@ -206,7 +217,7 @@ impl Membership {
             base,
             result: self.news.name.unwrap_or_default(),
             seen: self.gossip.seen_set().clone(),
-            steps,
+            steps: StateSteps::to_state(steps, &self.gossip),
         }
     }
 
@@ -261,7 +272,9 @@ impl Membership {
             is_push: delta.is_push,
             name: Some(delta.result),
         };
-        self.on_state(cx, from, &GossipBody::Held(Arc::new(state)), telling);
+        let state = Arc::new(state);
+        self.on_state(cx, from, &GossipBody::Held(Arc::clone(&state)), telling);
+        self.news.on_adopted(&self.gossip, &state, delta);
     }
 
     /// A member has seen a state, and says so because this node leads.
@@ -270,8 +283,18 @@ impl Membership {
             return;
         }
         self.news.acks.insert(from.clone(), seen.state);
-        if self.state_name(cx) == Some(seen.state) {
-            self.count_acks(cx, seen.state);
+        if self.state_name(cx) == Some(seen.state) && !cx.is_set(MembershipTimer::Acks) {
+            let at = cx.mono() + ACKS_TOGETHER;
+            cx.wake(MembershipTimer::Acks, at);
+        }
+    }
+
+    /// What members have said for a moment is counted together: each of them alone would be another picture.
+    pub(super) fn on_acks(&mut self, cx: &mut Cx<'_>) {
+        if self.is_member()
+            && let Some(name) = self.state_name(cx)
+        {
+            self.count_acks(cx, name);
         }
     }
 

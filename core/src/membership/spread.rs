@@ -35,7 +35,7 @@ impl Membership {
         }
         self.settle_claims(cx);
         self.gossip_round(cx);
-        if targets::speed_up_needed(&self.gossip, cx.me()) {
+        if self.speed_up_needed(cx.me()) {
             cx.wake(MembershipTimer::GossipExtraFirst, now + interval / 3);
             cx.wake(MembershipTimer::GossipExtraSecond, now + interval * 2 / 3);
         }
@@ -43,9 +43,21 @@ impl Membership {
 
     /// An extra round, if it is still needed.
     pub(super) fn on_extra_gossip(&mut self, cx: &mut Cx<'_>) {
-        if self.is_member() && targets::speed_up_needed(&self.gossip, cx.me()) {
+        if self.is_member() && self.speed_up_needed(cx.me()) {
             self.gossip_round(cx);
         }
+    }
+
+    /// See [`targets::speed_up_needed`]: all members are read once for a state.
+    fn speed_up_needed(&mut self, me: &UniqueAddress) -> bool {
+        if let Some((of, needed)) = &self.haste
+            && Arc::ptr_eq(of, &self.gossip)
+        {
+            return *needed;
+        }
+        let needed = targets::speed_up_needed(&self.gossip, me);
+        self.haste = Some((Arc::clone(&self.gossip), needed));
+        needed
     }
 
     /// Gossips with one member: the state if it may lack it, else only the state's version.
@@ -61,11 +73,12 @@ impl Membership {
             members,
         );
         let prefer_unseen = rng::chance(cx.rng(), p);
-        let candidates = self.gossip_targets(cx.me(), prefer_unseen);
-        if candidates.is_empty() {
+        let gossip = Arc::clone(&self.gossip);
+        let me = cx.me().clone();
+        let draw = |of: usize| rng::below(cx.rng(), of);
+        let Some(target) = targets::choose_target(&gossip, &me, prefer_unseen, &self.cut, draw) else {
             return;
-        }
-        let target = &candidates[rng::below(cx.rng(), candidates.len())].clone();
+        };
         let own_dc = cx.config().node_roles().data_center();
         let far = self
             .gossip
@@ -80,14 +93,18 @@ impl Membership {
         }
     }
 
-    /// Whom to gossip with; not those to whom no link gets through, or rounds would be lost on them.
-    pub(super) fn gossip_targets(&self, me: &UniqueAddress, prefer_unseen: bool) -> Vec<UniqueAddress> {
-        let mut found = targets::gossip_targets(&self.gossip, me, prefer_unseen);
-        found.retain(|node| !self.cut.contains(node));
-        match prefer_unseen && found.is_empty() {
-            true => self.gossip_targets(me, false),
-            false => found,
-        }
+    /// So many members at random, at most: not those to whom no link gets through, or rounds would be lost on
+    /// them. With `unseen_only` such as have not seen the state.
+    pub(super) fn some_targets(
+        &self,
+        cx: &mut Cx<'_>,
+        count: usize,
+        unseen_only: bool,
+    ) -> Vec<UniqueAddress> {
+        let found = targets::gossip_targets(&self.gossip, cx.me(), unseen_only);
+        let mut found: Vec<&UniqueAddress> = found.filter(|node| !self.cut.contains(node)).collect();
+        rng::choose_front(cx.rng(), &mut found, count);
+        found.into_iter().take(count).cloned().collect()
     }
 
     /// The detector says to whom no link gets through.
@@ -103,9 +120,7 @@ impl Membership {
 
     /// Sends the state to that many members, and to these if they are not among them.
     pub(super) fn push_to_random_and(&mut self, cx: &mut Cx<'_>, count: usize, others: &[UniqueAddress]) {
-        let mut candidates = self.gossip_targets(cx.me(), false);
-        rng::choose_front(cx.rng(), &mut candidates, count);
-        candidates.truncate(count);
+        let candidates = self.some_targets(cx, count, false);
         let valid = |target: &&UniqueAddress| targets::is_valid_target(&self.gossip, cx.me(), target);
         let others: Vec<&UniqueAddress> = others
             .iter()

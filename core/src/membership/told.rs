@@ -9,7 +9,7 @@ use core::time::Duration;
 use crate::ident::UniqueAddress;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::merge;
-use crate::message::StateDigest;
+use crate::message::{GossipDelta, StateDigest};
 use crate::ordered::OrderedMap;
 use crate::time::Instant;
 
@@ -81,14 +81,25 @@ impl News {
         true
     }
 
+    /// What a difference led to has been handled. If that is held now, it has a name, and others may go the
+    /// same steps.
+    pub(super) fn on_adopted(&mut self, held: &Gossip, state: &Gossip, delta: &GossipDelta) {
+        if self.name.is_none() && is_same_state(held, state) {
+            self.name = Some(delta.result);
+            if delta.base != delta.result {
+                let steps = Arc::clone(delta.steps.bytes());
+                self.steps.insert(0, (delta.base, Some(steps)));
+            }
+        }
+    }
+
     pub(super) fn known(&self, name: StateDigest) -> Option<&Arc<Gossip>> {
         let mut known = self.known.iter();
         known.find(|known| known.name == name).map(|known| &known.state)
     }
 
-    /// Whether so many bytes may be pushed now: within any second at most what three whole states take, and
-    /// in any case one push.
-    pub(super) fn may_push(&mut self, now: Instant, bytes: usize, frame_bytes: usize) -> bool {
+    /// Whether so many bytes more stay within what three whole states take in any second.
+    pub(super) fn is_within(&mut self, now: Instant, bytes: usize, state_bytes: usize) -> bool {
         while self
             .pushed
             .front()
@@ -97,7 +108,13 @@ impl News {
             self.pushed.pop_front();
         }
         let spent: usize = self.pushed.iter().map(|(_, bytes)| bytes).sum();
-        let may = self.pushed.is_empty() || spent + bytes <= frame_bytes.saturating_mul(STATES_PER_SECOND);
+        spent + bytes <= state_bytes.saturating_mul(STATES_PER_SECOND)
+    }
+
+    /// Whether so many bytes may be pushed now, which are then counted: those within that, and in any case
+    /// one push.
+    pub(super) fn may_push(&mut self, now: Instant, bytes: usize, state_bytes: usize) -> bool {
+        let may = self.is_within(now, bytes, state_bytes) || self.pushed.is_empty();
         if may {
             self.pushed.push_back((now, bytes));
         }

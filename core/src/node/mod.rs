@@ -172,6 +172,7 @@ impl<R: Rng> Node<R> {
                 kind,
                 body,
             } => self.route_frame(from, proof, lane, kind, body),
+            Input::Message { from, message } => self.route_whole(from, message),
             Input::Link(event) => self.route_link(event),
             Input::Command { token, command } => self.route_command(Caller::Host(token), command),
             Input::Tell { to, payload } => self.route_tell(to, payload),
@@ -214,6 +215,7 @@ impl<R: Rng> Node<R> {
         if let Some(effect) = self.base.outbox.effects.pop_front() {
             return Output::Effect(effect);
         }
+        self.base.outbox.give_room_back();
         let wake = self
             .base
             .timers
@@ -432,6 +434,7 @@ impl<R: Rng> Node<R> {
             }
             Input::Tick
             | Input::Frame { .. }
+            | Input::Message { .. }
             | Input::Link(_)
             | Input::Command { .. }
             | Input::Tell { .. }

@@ -216,22 +216,16 @@ impl Paths {
         if self.halted {
             return;
         }
-        let is_lost = |node: &UniqueAddress| match after.member(node) {
-            Some(member) => member.status == Status::Down,
-            None => after.is_removed(node),
-        };
         let was_member = before.self_member().is_some();
         if after.phase() == MembershipPhase::Halted
-            || is_lost(after.me())
+            || after.is_lost(after.me())
             || (was_member && after.self_member().is_none())
         {
             return self.halt(cx);
         }
-        if !core::ptr::eq(before.members(), after.members()) {
-            for member in before.members().iter().filter(|member| is_lost(&member.node)) {
-                self.asks.give_up_on(cx, &member.node);
-                self.passed.give_up_on(cx, &member.node);
-            }
+        for member in after.lost_since(before) {
+            self.asks.give_up_on(cx, &member.node);
+            self.passed.give_up_on(cx, &member.node);
         }
         self.look(cx);
     }

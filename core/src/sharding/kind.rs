@@ -7,7 +7,6 @@ use alloc::vec::Vec;
 use crate::config::{DowningStrategy, ShardingConfig};
 use crate::ident::UniqueAddress;
 use crate::input::KindSettings;
-use crate::membership::state::member::Status;
 use crate::oldest::state::candidates;
 use crate::sharding::state::fields::{KindFields, KindKeeping, StoreMode};
 use crate::sharding::state::ids::{EntityId, KindId, SHARDS_MAX, ShardId};
@@ -80,14 +79,5 @@ impl KindFields {
                 lease: settings.lease,
             }),
         }
-    }
-}
-
-/// Whether nothing may be sent to this incarnation any more: it is Down, or it was removed. A node that is
-/// not known yet is not lost; the picture may lag.
-pub(crate) fn is_lost(view: &View, node: &UniqueAddress) -> bool {
-    match view.member(node) {
-        Some(member) => member.status == Status::Down,
-        None => view.is_removed(node),
     }
 }

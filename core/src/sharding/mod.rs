@@ -40,12 +40,12 @@ use alloc::vec::Vec;
 
 use crate::cx::OfSharding;
 use crate::ident::UniqueAddress;
+use crate::membership::state::member::Status;
 use crate::message::{EntityEnvelope, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::messaging::{Asks, may_send};
 use crate::ordered::OrderedMap;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::coordinator::{Coordinator, RegionRegistration};
-use crate::sharding::kind::is_lost;
 use crate::sharding::pending_message::{PendingMessage, RegionContext, Waits, fail};
 use crate::sharding::protocol::EntityStarts;
 use crate::sharding::region::ShardRegion;
@@ -232,7 +232,7 @@ impl Sharding {
         }
         let was_member = before.self_member().is_some();
         let is_gone = after.phase() == MembershipPhase::Halted
-            || is_lost(after, after.me())
+            || after.is_lost(after.me())
             || (was_member && after.self_member().is_none());
         if is_gone {
             self.halt(cx);
@@ -249,10 +249,10 @@ impl Sharding {
             // Only reachability or the seen set changed; nothing else here follows those.
             return;
         }
-        let nodes = before.members().iter().map(|member| &member.node);
-        let lost: Vec<UniqueAddress> = nodes
-            .filter(|node| is_lost(after, node) && !is_lost(before, node))
-            .cloned()
+        let lost = after.lost_since(before).into_iter();
+        let lost: Vec<UniqueAddress> = lost
+            .filter(|member| member.status != Status::Down)
+            .map(|member| member.node.clone())
             .collect();
         for node in &lost {
             self.asks.give_up_on(cx, node);

@@ -320,13 +320,9 @@ impl Singletons {
         if self.halted {
             return;
         }
-        let is_lost = |node: &UniqueAddress| match after.member(node) {
-            Some(member) => member.status == Status::Down,
-            None => after.is_removed(node),
-        };
         let was_member = before.self_member().is_some();
         let is_gone = after.phase() == MembershipPhase::Halted
-            || is_lost(after.me())
+            || after.is_lost(after.me())
             || (was_member && after.self_member().is_none());
         if is_gone {
             return self.halt(cx);
@@ -334,7 +330,7 @@ impl Singletons {
         if core::ptr::eq(before.members(), after.members()) {
             return;
         }
-        for member in before.members().iter().filter(|member| is_lost(&member.node)) {
+        for member in after.lost_since(before) {
             self.asks.give_up_on(cx, &member.node);
         }
         let entries = self.entries.values_mut();

@@ -13,7 +13,7 @@ use quorate_core::membership::protocol::JoinRefusal;
 use quorate_core::membership::vector_clock::VectorClock;
 use quorate_core::message::{
     DetectorMsg, GossipBody, GossipDelta, GossipEnvelope, GossipSeen, GossipStatus, Heartbeat, InitJoin,
-    InitJoinAck, Join, JoinRefused, MembershipMsg, Message, StateDigest, Welcome,
+    InitJoinAck, Join, JoinRefused, MembershipMsg, Message, StateDigest, StateSteps, Welcome,
 };
 use quorate_core::ordered::OrderedSet;
 
@@ -122,7 +122,7 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
             base: name(lie),
             result: name(lie),
             seen: lie.known.gossip.seen_set().clone(),
-            steps: Arc::new(lie.number(DIGEST).to_le_bytes().to_vec()),
+            steps: StateSteps::new(lie.number(DIGEST).to_le_bytes().to_vec()),
         }),
         Kind::GossipSeen => MembershipMsg::GossipSeen(GossipSeen { to, state: name(lie) }),
         Kind::Heartbeat => return DetectorMsg::Heartbeat(heartbeat(lie)).into(),

@@ -181,7 +181,7 @@ impl Conflict {
         let kind = KindId::of(KIND);
         sim.checks.plant_home(kind, cast.term.clone(), cast.shard, second);
         let message = Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind, body }));
-        sim.hear(second, &from, &message);
+        sim.hear(second, &from, message);
         // Something that has to be stopped runs on both.
         for process in cast.owners {
             let index = sim.processes[process as usize].index;

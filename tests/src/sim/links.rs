@@ -23,6 +23,8 @@ pub(crate) struct Flight {
     pub(crate) epoch: u32,
     pub(crate) lane: Lane,
     pub(crate) bytes: Vec<u8>,
+    /// The message itself, where frames are only measured.
+    pub(crate) whole: Option<Message>,
     /// What is in it, for the trace and the history only; the receiver decodes the bytes.
     pub(crate) name: &'static str,
     /// The workload's message in it.
@@ -194,12 +196,14 @@ impl Sim {
         }
         match fate {
             Fate::Arrives(at) => {
+                let whole = self.is_bare.then_some(message);
                 let flight = Flight {
                     from,
                     to: peer,
                     epoch,
                     lane,
-                    bytes,
+                    bytes: if self.is_bare { Vec::new() } else { bytes },
+                    whole,
                     name,
                     message: number,
                 };
@@ -265,6 +269,7 @@ impl Sim {
             epoch,
             lane,
             bytes,
+            whole,
             name,
             message,
         } = flight;
@@ -281,6 +286,11 @@ impl Sim {
             self.history.processes[to as usize]
                 .exiting_confirmed
                 .insert(sender.clone());
+        }
+        let cause = Cause::Message { name, from };
+        if let Some(message) = whole {
+            let from = &sender;
+            return self.feed(to, &cause, Input::Message { from, message });
         }
         let limits = self.processes[to as usize].node.config().limits.clone();
         let DecodedFrame::Frame { frame, consumed } = wire::decode_frame(&bytes, &limits) else {
@@ -305,7 +315,6 @@ impl Sim {
             kind: frame.kind,
             body: frame.body,
         };
-        let cause = Cause::Message { name, from };
         self.feed(to, &cause, input);
     }
 

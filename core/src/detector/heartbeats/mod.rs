@@ -14,7 +14,7 @@ use crate::detector::phi::PhiSettings;
 use crate::detector::refusals::Refusals;
 use crate::detector::registry::DetectorRegistry;
 use crate::detector::revalidation::Revalidation;
-use crate::detector::ring::HeartbeatRing;
+use crate::detector::ring;
 use crate::ident::{Address, UniqueAddress};
 use crate::membership::state::member::Member;
 use crate::membership::state::reachability::ReachabilityStatus;
@@ -117,10 +117,10 @@ impl Detector {
         if started {
             self.start(cx);
         }
-        let same = own_nodes(before, data_center).eq(own_nodes(after, data_center));
+        let same = core::ptr::eq(before.members(), after.members())
+            || own_nodes(before, data_center).eq(own_nodes(after, data_center));
         if started || !same || before.unreachable() != after.unreachable() {
-            let ring: Vec<UniqueAddress> = own_nodes(after, data_center).cloned().collect();
-            self.follow(cx, &ring, after.unreachable());
+            self.follow(cx, after, data_center);
             if self.stage.revalidation().is_some() && self.nobody_could_tell(cx.config(), after) {
                 self.believe(cx);
             }
@@ -250,12 +250,13 @@ impl Detector {
     }
 
     /// Takes the receivers of a new ring. A receiver that fell out is forgotten if it is gone or fine.
-    fn follow(&mut self, cx: &mut Cx<'_>, ring: &[UniqueAddress], unreachable: &[UniqueAddress]) {
+    fn follow(&mut self, cx: &mut Cx<'_>, view: &View, data_center: &str) {
         let monitored_by = cx.config().failure_detector.monitored_by_nr_of_members;
-        let is_member = |node: &UniqueAddress| ring.binary_search(node).is_ok();
-        let unreachable = unreachable.iter().filter(|node| is_member(node)).cloned();
-        let ring_now = HeartbeatRing::new(cx.me().clone(), ring.iter().cloned(), unreachable, monitored_by);
-        let chosen: OrderedSet<UniqueAddress> = ring_now.my_receivers().into_iter().collect();
+        let is_of_mine = |member: &Member| member.data_center() == data_center;
+        let is_member = |node: &UniqueAddress| view.member(node).is_some_and(is_of_mine);
+        let is_unreachable = |node: &UniqueAddress| !view.is_reachable(node);
+        let nodes = own_nodes(view, data_center);
+        let chosen = ring::receivers_of(cx.me(), nodes, is_unreachable, monitored_by);
         let was = core::mem::replace(&mut self.receivers, chosen);
         for node in was.difference(&self.receivers.clone()) {
             if is_member(node) && !self.registry.is_available(node, cx.mono()) {

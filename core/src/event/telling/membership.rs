@@ -118,8 +118,7 @@ impl TellEvent for MembershipChange {
                 AreaMarks(EventArea::Gossip).trace("seen_changed"),
                 &[],
                 format_args!(
-                    "{} nodes have seen the state, which is {}converged",
-                    seen.len(),
+                    "{seen} nodes have seen the state, which is {}converged",
                     if *converged { "" } else { "not " }
                 ),
             ),

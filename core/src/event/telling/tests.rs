@@ -81,7 +81,7 @@ fn changes() -> Vec<MembershipChange> {
         MembershipChange::RoleLeaderChanged { role, leader: None },
         MembershipChange::SeenChanged {
             converged: false,
-            seen: vec![a],
+            seen: 1,
         },
         MembershipChange::ReachabilityChanged,
     ]

@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-pub use self::news::{GossipDelta, GossipSeen, GossipStatus, StateDigest};
+pub use self::news::{GossipDelta, GossipSeen, GossipStatus, StateDigest, StateSteps};
 pub use self::progress::ShutdownProgress;
 use crate::agreement::{Differences, Settings};
 use crate::bytes::WireError;
@@ -308,6 +308,8 @@ pub enum Timer {
     GossipExtraSecond,
     /// News to be pushed.
     News,
+    /// Who has seen the state is counted.
+    Acks,
     /// Leader actions.
     LeaderActions,
     /// The state has just been converged at the leader.

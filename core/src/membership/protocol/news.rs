@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
+use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member_set::MemberSet;
 
 /// The name of a state, of everything in it but who has seen it: a digest of its one written form. Two states
@@ -41,8 +42,53 @@ pub struct GossipDelta {
     /// Who has seen it, as positions among its members.
     pub seen: MemberSet,
     /// How its written form differs.
-    pub steps: Arc<Vec<u8>>,
+    pub steps: StateSteps,
 }
+
+/// Steps from the written form of one state to that of another. Those that did not travel as bytes may have
+/// the other state with them, and need not be gone.
+#[derive(Clone, Debug, Default)]
+pub struct StateSteps {
+    bytes: Arc<Vec<u8>>,
+    leads_to: Option<Arc<Gossip>>,
+}
+
+impl StateSteps {
+    /// Steps as they are written.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self {
+            bytes: Arc::new(bytes),
+            leads_to: None,
+        }
+    }
+
+    pub(crate) fn to_state(bytes: Arc<Vec<u8>>, state: &Arc<Gossip>) -> Self {
+        Self {
+            bytes,
+            leads_to: Some(Arc::clone(state)),
+        }
+    }
+
+    /// As they are written.
+    #[must_use]
+    pub const fn bytes(&self) -> &Arc<Vec<u8>> {
+        &self.bytes
+    }
+
+    /// The state to which they lead, where it came with them.
+    pub(crate) const fn leads_to(&self) -> Option<&Arc<Gossip>> {
+        self.leads_to.as_ref()
+    }
+}
+
+impl PartialEq for StateSteps {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for StateSteps {}
 
 /// A node has seen a state; said to the leader.
 #[derive(Clone, Debug, PartialEq, Eq)]

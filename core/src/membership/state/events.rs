@@ -58,8 +58,8 @@ pub enum MembershipChange {
     SeenChanged {
         /// Whether the state is converged, leaving confirmations left aside.
         converged: bool,
-        /// Who has seen it, sorted.
-        seen: Vec<UniqueAddress>,
+        /// How many have seen it. Who has, the state of the picture says ([`Gossip::seen`]).
+        seen: usize,
     },
     /// The reachability table changed.
     ReachabilityChanged,
@@ -197,8 +197,15 @@ fn diff_leaders(
     if leader != of(before, None) {
         out.push(MembershipChange::LeaderChanged(leader));
     }
-    let members = before.members().iter().chain(after.members());
-    let roles: OrderedSet<&Role> = members.flat_map(|member| member.roles.as_slice()).collect();
+    let mut roles: OrderedSet<&Role> = OrderedSet::new();
+    let mut last: &[Role] = &[];
+    for member in before.members().iter().chain(after.members()) {
+        // Most have the roles of the one before.
+        if member.roles.as_slice() != last {
+            last = member.roles.as_slice();
+            roles.extend(last);
+        }
+    }
     for role in roles {
         let leader = of(after, Some(role));
         if leader != of(before, Some(role)) {
@@ -230,7 +237,7 @@ fn diff_seen(
     if !same_seen || now != converged(before, me, &nobody) {
         out.push(MembershipChange::SeenChanged {
             converged: now,
-            seen: after.seen().cloned().collect(),
+            seen: after.seen_count(),
         });
     }
 }

@@ -416,17 +416,13 @@ impl Gossip {
         self.seen.len()
     }
 
-    /// A number that differs (but for one chance in 2^64) when the incarnations that have seen the state
-    /// differ. The same on every host; linear in the seen set.
+    /// A number that differs (but for one chance in 2^64) when other members of one and the same state have
+    /// seen it. The same on every host; it reads one bit per member.
     #[must_use]
     pub fn seen_digest(&self) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(0, 0);
-        for node in self.seen() {
-            let host = node.address().host().as_bytes();
-            hasher.write(&(host.len() as u64).to_le_bytes());
-            hasher.write(host);
-            hasher.write(&node.address().port().to_le_bytes());
-            hasher.write(&node.uid().to_le_bytes());
+        for word in self.seen.words() {
+            hasher.write(&word.to_le_bytes());
         }
         hasher.finish()
     }

@@ -123,16 +123,42 @@ pub fn youngest_up_number(gossip: &Gossip, dc: &str) -> UpNumber {
 /// implies one.
 #[must_use]
 pub fn age_sorted<'a>(members: impl IntoIterator<Item = &'a Member>, role: Option<&Role>) -> Vec<&'a Member> {
-    let was_up = |member: &&Member| member.up_number.is_assigned() && member.status >= Status::Up;
-    let has_role = |member: &&Member| role.is_none_or(|role| member.roles.contains(role));
-    let mut sorted: Vec<&Member> = members.into_iter().filter(was_up).filter(has_role).collect();
+    let has_age = |member: &&Member| has_age(member, role);
+    let mut sorted: Vec<&Member> = members.into_iter().filter(has_age).collect();
     oldest_first(&mut sorted);
     sorted
 }
 
+/// The first of [`age_sorted`] in a data center; in all of them if `None`.
+pub(crate) fn oldest_of<'a>(
+    members: &'a [Member],
+    role: Option<&Role>,
+    dc: Option<&str>,
+) -> Option<&'a Member> {
+    members.iter().fold(None, |best: Option<&Member>, member| {
+        // Hardly any is older than all before it: names are compared for those alone.
+        let is_older = best.is_none_or(|best| age(member) < age(best));
+        let is_wanted = || has_age(member, role) && dc.is_none_or(|dc| member.data_center() == dc);
+        if is_older && is_wanted() {
+            Some(member)
+        } else {
+            best
+        }
+    })
+}
+
+fn has_age(member: &Member, role: Option<&Role>) -> bool {
+    let was_up = member.up_number.is_assigned() && member.status >= Status::Up;
+    was_up && role.is_none_or(|role| member.roles.contains(role))
+}
+
 /// Sorts members by age: smaller up number, then lower address.
 pub(crate) fn oldest_first(members: &mut [&Member]) {
-    members.sort_by(|left, right| (left.up_number, &left.node).cmp(&(right.up_number, &right.node)));
+    members.sort_by_key(|member| age(member));
+}
+
+const fn age(member: &Member) -> (UpNumber, &UniqueAddress) {
+    (member.up_number, &member.node)
 }
 
 /// Whether somebody knows that the whole cluster is to shut down.

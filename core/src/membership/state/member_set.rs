@@ -137,6 +137,12 @@ impl MemberSet {
             .flat_map(|(at, word)| SetBits(word).map(move |bit| at * BITS + bit))
     }
 
+    /// The bits, 64 in a word, lowest first; none of the last ones are zero.
+    pub(crate) fn words(&self) -> impl Iterator<Item = u64> + '_ {
+        let first = (!self.is_empty()).then_some(self.first);
+        first.into_iter().chain(self.rest().iter().copied())
+    }
+
     fn rest(&self) -> &[u64] {
         self.rest.as_ref().map_or(&[], |rest| rest.as_slice())
     }

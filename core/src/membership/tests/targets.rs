@@ -3,12 +3,29 @@
 use super::{g, n, names, reach, seen};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::targets::{
-    different_view_probability, gossip_targets, is_valid_target, speed_up_needed,
+    choose_target, different_view_probability, gossip_targets, is_valid_target, speed_up_needed,
 };
+use crate::ordered::OrderedSet;
 use alloc::string::String;
+use alloc::vec::Vec;
 
+/// Whom every possible draw chooses.
 fn targets(gossip: &Gossip, prefer_unseen: bool) -> String {
-    names(&gossip_targets(gossip, &n("a"), prefer_unseen))
+    let (me, nobody) = (n("a"), OrderedSet::new());
+    let choose = |draw: &mut dyn FnMut(usize) -> usize| {
+        choose_target(gossip, &me, prefer_unseen, &nobody, draw).cloned()
+    };
+    let mut among = 0;
+    choose(&mut |of| {
+        among = of;
+        0
+    });
+    let chosen: Vec<_> = (0..among).filter_map(|at| choose(&mut |_| at)).collect();
+    if !prefer_unseen {
+        let all: Vec<_> = gossip_targets(gossip, &me, false).cloned().collect();
+        assert_eq!(chosen, all);
+    }
+    names(&chosen)
 }
 
 #[test]
@@ -39,6 +56,8 @@ fn m_114_to_m_116_those_who_have_not_seen_the_state_may_be_preferred() {
         ("c".into(), "b c".into())
     );
     assert_eq!(targets(&seen(g("a b c"), "a b c"), true), "b c");
+    assert_eq!(targets(&seen(g("a b c"), "b c"), true), "b c", "all but me");
+    assert_eq!(targets(&g("b c"), false), "b c", "I am no member yet");
 }
 
 #[test]

@@ -56,8 +56,12 @@ impl Succession {
 
     /// Takes note of a change between two pictures.
     pub(crate) fn on_view_changed(&mut self, now: Instant, margin: Duration, before: &View, after: &View) {
+        let known = self.departures.clone();
         self.departures.on_view_changed(now, margin, before, after);
-        self.look(now, after);
+        let is_same = core::ptr::eq(before.members(), after.members()) && before.phase() == after.phase();
+        if !is_same || known != self.departures {
+            self.look(now, after);
+        }
     }
 
     /// Looks what this node is now.
@@ -85,7 +89,7 @@ impl Succession {
 
 /// The oldest member of a role (of all if `None`) in this node's data center, be it Down.
 pub(crate) fn oldest<'a>(view: &'a View, role: Option<&Role>) -> Option<&'a Member> {
-    view.by_age(role).first().copied()
+    view.oldest(role)
 }
 
 /// Members that act for the role now or will soon, oldest first: up to the first that is Up, so that the

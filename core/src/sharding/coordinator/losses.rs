@@ -7,7 +7,6 @@ use alloc::vec::Vec;
 use super::Coordinator;
 use crate::ident::UniqueAddress;
 use crate::sharding::Cx;
-use crate::sharding::kind::is_lost;
 use crate::timer::CoordinatorTimer;
 
 impl Coordinator {
@@ -26,13 +25,13 @@ impl Coordinator {
         let gone: Vec<UniqueAddress> = self
             .regions
             .keys()
-            .filter(|node| is_lost(cx.view(), node) || cx.view().member(node).is_none())
+            .filter(|node| cx.view().is_lost(node) || cx.view().member(node).is_none())
             .cloned()
             .collect();
         let silent: Vec<UniqueAddress> = self
             .unheard
             .iter()
-            .filter(|node| is_lost(cx.view(), node) || cx.view().member(node).is_none())
+            .filter(|node| cx.view().is_lost(node) || cx.view().member(node).is_none())
             .cloned()
             .collect();
         for node in silent {

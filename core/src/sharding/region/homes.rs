@@ -9,7 +9,6 @@ use super::home::HandOffReport;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::reject::ShardingRejection;
-use crate::sharding::kind::is_lost;
 use crate::sharding::pending_message::RegionContext;
 use crate::sharding::shard::ShardStop;
 use crate::sharding::state::ids::{ShardId, Term};
@@ -28,7 +27,7 @@ impl ShardRegion {
         }
         self.contact.nobody_hosts &= homes.is_empty();
         for (node, shards) in homes {
-            let is_lost = node != *shared.cx.me() && is_lost(shared.cx.view(), &node);
+            let is_lost = node != *shared.cx.me() && shared.cx.view().is_lost(&node);
             for shard in shards {
                 if !self.kind.has(shard) {
                     shared.cx.reject(from, ShardingRejection::NO_SHARD);

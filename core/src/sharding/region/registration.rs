@@ -13,7 +13,6 @@ use crate::oldest::state::{may_act, may_speak};
 use crate::ordered::OrderedSet;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
-use crate::sharding::kind::is_lost;
 use crate::sharding::pending_message::RegionContext;
 use crate::sharding::protocol::ListPart;
 use crate::sharding::state::errors::AskFailure;
@@ -249,7 +248,7 @@ impl ShardRegion {
             .contact
             .registered
             .as_ref()
-            .is_some_and(|t| is_lost(after, &t.node));
+            .is_some_and(|t| after.is_lost(&t.node));
         if lost || old.first() != new.first() {
             self.contact.nobody_hosts = false;
             self.contact.registered = None;
@@ -299,8 +298,8 @@ impl ShardRegion {
             .contact
             .seen
             .as_ref()
-            .filter(|seen| !is_lost(&view, &seen.node));
-        if seen.is_some_and(|seen| term < seen) || is_lost(&view, from) {
+            .filter(|seen| !view.is_lost(&seen.node));
+        if seen.is_some_and(|seen| term < seen) || view.is_lost(from) {
             cx.reject(from, ShardingRejection::StaleTerm);
             return false;
         }

@@ -144,6 +144,9 @@ impl Announcer {
         after: &View,
         running: impl Fn(KindId) -> bool,
     ) {
+        if core::ptr::eq(before.members(), after.members()) && before.phase() == after.phase() {
+            return;
+        }
         let entered = may_act(after.self_status()) && !may_act(before.self_status());
         if entered || decider(before) != decider(after) {
             self.retry_delay = Duration::ZERO;

@@ -13,7 +13,6 @@ use crate::oldest::state::oldest;
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::ShardingRejection;
 use crate::sharding::Cx;
-use crate::sharding::kind::is_lost;
 use crate::sharding::protocol::registry::{
     Announcement, REGISTRATIONS_PER_NODE_MAX, RegistrationId, RegistrationVerdict, RegistryMsg, RegistryTimer,
 };
@@ -167,7 +166,7 @@ impl Registrar {
             return;
         };
         let view = alloc::sync::Arc::clone(cx.view());
-        for node in self.missing(&view).iter().filter(|node| !is_lost(&view, node)) {
+        for node in self.missing(&view).iter().filter(|node| !view.is_lost(node)) {
             let term = term.clone();
             send(cx, node, RegistryMsg::Query { term });
         }

@@ -406,10 +406,9 @@ impl Sharding {
 
     /// The members are others.
     pub(super) fn watches_see(&mut self, cx: &mut Cx<'_>, before: &View, after: &View) {
-        let nodes = before.members().iter().map(|member| &member.node);
-        for node in nodes.filter(|node| after.member(node).is_none()) {
-            self.watches.held.forget(node);
-            self.watches.peers.forget(node);
+        for member in after.gone_since(before) {
+            self.watches.held.forget(&member.node);
+            self.watches.peers.forget(&member.node);
         }
         let all: Vec<WatchId> = self.watches.own.keys().copied().collect();
         for id in all {

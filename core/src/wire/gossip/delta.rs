@@ -7,7 +7,6 @@
     clippy::panic
 )]
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use siphasher::sip128::SipHasher13;
@@ -17,7 +16,7 @@ use super::write::put_state;
 use crate::bytes::{WireError, count_u16};
 use crate::config::Limits;
 use crate::ident::UniqueAddress;
-use crate::membership::protocol::news::{GossipDelta, GossipSeen, GossipStatus, StateDigest};
+use crate::membership::protocol::news::{GossipDelta, GossipSeen, GossipStatus, StateDigest, StateSteps};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member_set::MemberSet;
 use crate::membership::state::packed::PackedGossip;
@@ -49,14 +48,14 @@ struct Steps;
 
 by_hand! {
     MemberSet: MemberSet, "positions", 3, |set, _, out| put_positions(set, out), |reader, _| read_positions(reader);
-    Steps: Arc<Vec<u8>>, "u32 length, so many bytes of", 4, |steps, what, out| {
-        let len = u32::try_from(steps.len()).map_err(|_| WireError::Unencodable { what })?;
+    Steps: StateSteps, "u32 length, so many bytes of", 4, |steps, what, out| {
+        let len = u32::try_from(steps.bytes().len()).map_err(|_| WireError::Unencodable { what })?;
         out.extend_from_slice(&len.to_le_bytes());
-        out.extend_from_slice(steps);
+        out.extend_from_slice(steps.bytes());
         Ok(())
     }, |reader, _| {
         let len = usize::try_from(reader.u32()?).unwrap_or(usize::MAX);
-        Ok(Arc::new(reader.take(len)?.to_vec()))
+        Ok(StateSteps::new(reader.take(len)?.to_vec()))
     };
 }
 
@@ -164,9 +163,12 @@ pub(crate) fn open(delta: &GossipDelta, base: &Gossip, limits: &Limits) -> Resul
     if delta.base == delta.result {
         return Ok(base.with_seen(MemberSet::new()));
     }
+    if let Some(state) = delta.steps.leads_to() {
+        return Ok(state.with_seen(MemberSet::new()));
+    }
     let content = steps::walk(
         &content_of(base, limits)?,
-        &delta.steps,
+        delta.steps.bytes(),
         limits.decompressed_bytes_max,
     )?;
     if digest_of(&content) != delta.result {

@@ -15,7 +15,7 @@ use crate::membership::state::gossip::{Gossip, GossipParts};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::reachability::{Reachability, ReachabilityStatus};
 use crate::membership::state::vector_clock::VectorClock;
-use crate::message::{GossipDelta, GossipEnvelope, Lane, MembershipMsg, Message, ShardingMsg};
+use crate::message::{GossipDelta, GossipEnvelope, Lane, MembershipMsg, Message, ShardingMsg, StateSteps};
 use crate::ordered::OrderedSet;
 use crate::paths::state::tests::large_table;
 use crate::paths::state::written::table_bytes_max;
@@ -126,7 +126,7 @@ fn a_delta_of_the_largest_cluster_fits_its_lane() {
         base: crate::wire::digest(&state, &limits).unwrap(),
         result: crate::wire::digest(&next, &limits).unwrap(),
         seen: next.seen_set().clone(),
-        steps: alloc::sync::Arc::new(crate::wire::steps_between(&state, &next, &limits).unwrap_or_default()),
+        steps: StateSteps::new(crate::wire::steps_between(&state, &next, &limits).unwrap_or_default()),
     };
     let message = Message::Membership(MembershipMsg::GossipDelta(delta));
     assert_eq!(message_of(&frame_of(&message, 1)), Ok(message));

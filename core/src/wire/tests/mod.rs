@@ -40,7 +40,7 @@ use crate::message::{
     AskReply, AskTicket, ChordProbe, ChordReply, DetectorMsg, EntityEnvelope, GossipBody, GossipDelta,
     GossipEnvelope, GossipSeen, GossipStatus, Heartbeat, InitJoin, InitJoinAck, Join, JoinRefused,
     JournalMsg, Lane, LoadMsg, MembershipMsg, Message, SampleTold, ShardMark, ShardingBody, ShardingMessage,
-    ShardingMsg, SingletonMsg, StateDigest, Welcome,
+    ShardingMsg, SingletonMsg, StateDigest, StateSteps, Welcome,
 };
 use crate::ordered::OrderedSet;
 use crate::paths::state::tests::sample_table;
@@ -264,7 +264,7 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
                 base: StateDigest(1),
                 result: StateDigest(2),
                 seen: gossip.seen_set().clone(),
-                steps: Arc::new(vec![3, 0, 1, 0, 2, 0, 7, 8]),
+                steps: StateSteps::new(vec![3, 0, 1, 0, 2, 0, 7, 8]),
             })),
         ),
         (

@@ -47,6 +47,7 @@ use crate::message::{
 };
 use crate::signal::Signal;
 use crate::timer::{MembershipTimer, Timer};
+use crate::view::View;
 
 /// The name of every command in these tests.
 const TOKEN: Token = 7;
@@ -290,7 +291,7 @@ impl Rig {
                 unreachable!("membership sets only its own timers")
             };
             let wait = u64::try_from(at.since(self.start).as_millis()).unwrap();
-            if timer != MembershipTimer::News {
+            if !matches!(timer, MembershipTimer::News | MembershipTimer::Acks) {
                 out.push((timer, wait));
             }
             timers.pop_due(at);
@@ -373,8 +374,8 @@ fn show(effect: &Effect) -> Option<String> {
             };
             alloc::format!("{}>{to}", show_message(message))
         }
-        Effect::Notify(Event::Membership(MembershipEvent::Changed { change, .. })) => {
-            return show_change(change);
+        Effect::Notify(Event::Membership(MembershipEvent::Changed { change, view })) => {
+            return show_change(change, view);
         }
         Effect::Notify(Event::Membership(MembershipEvent::SelfUp)) => String::from("self-up"),
         Effect::Notify(Event::Membership(MembershipEvent::PathsNotHandedOver { node })) => {
@@ -491,7 +492,7 @@ fn show_message(message: &Message) -> String {
     })
 }
 
-fn show_change(change: &MembershipChange) -> Option<String> {
+fn show_change(change: &MembershipChange, view: &View) -> Option<String> {
     let about = |fact: &str, member: &Member| alloc::format!("{fact}({})", names([&member.node]));
     Some(match change {
         MembershipChange::TombstonesChanged => String::from("tombstones"),
@@ -515,17 +516,10 @@ fn show_change(change: &MembershipChange) -> Option<String> {
         MembershipChange::RoleLeaderChanged { role, leader } => {
             alloc::format!("role-leader({role}:{})", names(leader))
         }
-        MembershipChange::SeenChanged {
-            converged: true,
-            seen,
-        } => {
-            alloc::format!("converged({})", names(seen))
-        }
-        MembershipChange::SeenChanged {
-            converged: false,
-            seen,
-        } => {
-            alloc::format!("seen({})", names(seen))
+        MembershipChange::SeenChanged { converged, seen } => {
+            assert_eq!(*seen, view.gossip().seen_count());
+            let what = if *converged { "converged" } else { "seen" };
+            alloc::format!("{what}({})", names(view.gossip().seen()))
         }
         MembershipChange::ReachabilityChanged => String::from("reachability"),
     })

@@ -11,7 +11,9 @@ use crate::effect::Effect;
 use crate::ident::UniqueAddress;
 use crate::input::SendTarget;
 use crate::membership::state::gossip::Gossip;
-use crate::message::{GossipBody, GossipDelta, GossipEnvelope, GossipSeen, MembershipMsg, Message};
+use crate::message::{
+    GossipBody, GossipDelta, GossipEnvelope, GossipSeen, MembershipMsg, Message, StateSteps,
+};
 use crate::wire::{digest, encode_message, steps_between};
 
 /// As many as make a difference worth it.
@@ -44,9 +46,12 @@ fn delta(to: &str, base: &Gossip, result: &Gossip) -> GossipDelta {
         base: digest(base, &limits).unwrap(),
         result: digest(result, &limits).unwrap(),
         seen: result.seen_set().clone(),
-        steps: Arc::new(steps_between(base, result, &limits).unwrap()),
+        steps: StateSteps::new(steps_between(base, result, &limits).unwrap()),
     }
 }
+
+/// What members say that they have seen is counted after so long.
+const COUNTED: Duration = Duration::from_millis(2);
 
 fn hears(rig: &mut Rig, from: &str, delta: &GossipDelta) {
     rig.call(|m, cx| m.on_gossip_delta(cx, &n(from), delta));
@@ -185,14 +190,14 @@ fn who_does_not_know_the_base_asks_and_gets_what_it_lacks() {
 #[test]
 fn a_difference_that_leads_elsewhere_is_refused_and_changes_nothing() {
     let good = delta("c", &before(), &after("b"));
-    let mut steps = (*good.steps).clone();
+    let mut steps = Vec::clone(good.steps.bytes());
     *steps.last_mut().unwrap() ^= 1;
     let other = GossipDelta {
-        steps: Arc::new(steps),
+        steps: StateSteps::new(steps),
         ..good.clone()
     };
     let short = GossipDelta {
-        steps: Arc::default(),
+        steps: StateSteps::default(),
         ..good.clone()
     };
     let beyond = GossipDelta {
@@ -235,17 +240,21 @@ fn the_leader_counts_who_says_that_it_has_seen_the_state_also_before_it_holds_it
     }
     acks(&mut rig, "l", &before());
     rig.did();
-    rig.run(MOMENT);
+    rig.run(COUNTED);
     assert_eq!(rig.members(), MORE, "one has not seen it");
+    let pictures = rig.f.view.revision();
     acks(&mut rig, "m", &after(""));
+    assert_eq!(rig.f.view.revision(), pictures, "with what comes a moment later");
+    rig.run(COUNTED);
     assert_eq!(
         rig.seen(),
         "a b c d e f g h i j k m",
         "what it has seen is another state"
     );
     acks(&mut rig, "l", &after(""));
+    rig.run(COUNTED);
     rig.run(MOMENT);
-    assert!(rig.did().contains("up(m:"), "it acts at once");
+    assert!(rig.did().contains("up(m:"), "it acts as soon as all are counted");
 }
 
 #[test]
@@ -255,6 +264,7 @@ fn a_down_member_counts_as_having_seen_nothing() {
     let held = (*rig.m.gossip).clone();
     acks(&mut rig, "l", &held);
     acks(&mut rig, "k", &held);
+    rig.run(COUNTED);
     assert_eq!(rig.seen(), "a k");
 }
 

@@ -48,9 +48,8 @@ impl Departures {
         }
         let is_gone = |node: &UniqueAddress| before.gossip().is_gone(node) || after.gossip().is_gone(node);
         let was_up = before.self_member().is_some_and(|me| me.up_number.is_assigned());
-        for member in before.members() {
-            let stays = after.member(&member.node).is_some();
-            if !stays && member.node != *after.me() && !is_gone(&member.node) {
+        for member in after.gone_since(before) {
+            if member.node != *after.me() && !is_gone(&member.node) {
                 self.recent.push(Departure {
                     node: member.node.clone(),
                     up_number: if was_up { member.up_number } else { UpNumber::FIRST },
