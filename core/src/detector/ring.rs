@@ -272,7 +272,7 @@ mod tests {
     fn the_receivers_of_one_are_those_that_the_whole_ring_names() {
         // Some with one hash, some silent, whoever asks, also one that is not on it.
         let uid = |at: u64| {
-            if at % 4 == 0 {
+            if at.is_multiple_of(4) {
                 at << 32 | at
             } else {
                 at.wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -281,7 +281,7 @@ mod tests {
         let of = |at: u64| UniqueAddress::new(Address::new(&std::format!("h{at:02}"), 1).unwrap(), uid(at));
         for (members, silent) in [(1, 2), (5, 2), (30, 3), (30, 2), (30, 40)] {
             let nodes: Vec<UniqueAddress> = (0..members).map(of).collect();
-            let unreachable = |node: &UniqueAddress| node.uid() % silent == 0;
+            let unreachable = |node: &UniqueAddress| node.uid().is_multiple_of(silent);
             let gone: Vec<UniqueAddress> = nodes.iter().filter(|node| unreachable(node)).cloned().collect();
             for (me, monitored_by) in (0..=members).flat_map(|me| [(of(me), 1), (of(me), 3), (of(me), 9)]) {
                 let ring = HeartbeatRing::new(me.clone(), nodes.clone(), gone.clone(), monitored_by);

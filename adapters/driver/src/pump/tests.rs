@@ -63,6 +63,7 @@ impl LinkRecipient for Script {
             Input::Stored(owner, report) => Heard::Stored(owner, report),
             Input::Host(Requester::Singleton, report) => Heard::Instance(report),
             Input::Tick
+            | Input::Message { .. }
             | Input::Command { .. }
             | Input::Tell { .. }
             | Input::Host(..)
