@@ -12,9 +12,10 @@ fn a_quick_run_measures_both_systems_with_both_payloads() {
     let ended = Program::start(env!("CARGO_BIN_EXE_bench"), &["--quick", "--json"]).end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let json: Value = serde_json::from_str(ended.stdout.last().unwrap()).unwrap();
-    for (row, bytes) in [(0, 16), (1, 1024)] {
+    for (row, bytes, place) in [(0, 16, "peer"), (1, 1024, "peer"), (2, 16, "here")] {
         let row = &json["rows"][row];
         assert_eq!(row["payload_bytes"], bytes, "{json}");
+        assert_eq!(row["where"], place, "{json}");
         for system in ["sharded", "bare"] {
             for figure in ["ask_p50_us", "ask_p99_us", "asks_per_s", "tells_per_s"] {
                 assert!(

@@ -1,10 +1,11 @@
 //! A smoke run of the message path: sharded `tell` and `ask` between two processes over loopback, beside a
-//! bare link of the same transport with the same payload in the same run. With `--data` updates of
-//! replicated data on three nodes instead, with `--kv` calls of the keyed store, with `--instructions` what
+//! bare link of the same transport with the same payload in the same run, and within one process, beside bare
+//! channels. With `--data` updates of replicated data on three nodes instead, with `--kv` calls of the keyed store, with `--instructions` what
 //! the core alone takes for a message.
 //! `docs/benchmarks.md` says how to read it.
 #![forbid(unsafe_code)]
 
+mod channel;
 mod core_alone;
 mod data;
 mod floor;
@@ -31,12 +32,13 @@ use quorate_driver::spi::{Adapter, Runtime, Transport};
 use quorate_quinn::Quinn;
 use quorate_tokio::Tokio;
 
-use crate::measure::{Figures, Size, median};
-use crate::table::{Row, Table};
+use crate::measure::{Figures, Size, System, median};
+use crate::table::{Row, Table, Where};
 
 const HELP: &str = "\
 Measures sharded tell and ask between two processes over loopback, beside a bare link of the same
-transport with the same payload in the same run; or, with --data, updates of replicated data on three
+transport with the same payload in the same run, and within one process, beside bare channels; or,
+with --data, updates of replicated data on three
 nodes, beside bare links to two of them and beside redb's own commit; or, with --kv, calls of the keyed
 store by a node beside three owners, beside bare links to the three, which commit to redb where the
 owners do.
@@ -285,19 +287,44 @@ where
     let floor = Arc::new(floor::Client::<A>::connect(stream, &security).await?);
     let mut rows = Vec::new();
     for bytes in PAYLOADS {
-        // The two systems take turns, so that a slow moment of the machine meets both.
-        let mut rounds: Vec<(Figures, Figures)> = Vec::new();
+        let mut rounds = Vec::new();
         for _ in 0..size.rounds {
-            let bare = measure::figures(&runtime, &floor, bytes, size).await?;
-            rounds.push((measure::figures(&runtime, &sharded, bytes, size).await?, bare));
+            rounds.push(round(&runtime, (&sharded, &floor), bytes, size).await?);
         }
-        let (ours, bare) = (
-            median(rounds.iter().map(|r| &r.0)),
-            median(rounds.iter().map(|r| &r.1)),
-        );
-        rows.push(Row { bytes, ours, bare });
+        rows.push(row(bytes, Where::Peer, &rounds));
     }
+    let here = Arc::new(sharded::Entities::here(&cluster).await?);
+    let channels = Arc::new(channel::Channels::new(&runtime));
+    let mut rounds = Vec::new();
+    for _ in 0..size.rounds {
+        rounds.push(round(&runtime, (&here, &channels), PAYLOADS[0], size).await?);
+    }
+    rows.push(row(PAYLOADS[0], Where::Here, &rounds));
     drop(server);
     cluster.stop().await;
     Ok(rows)
+}
+
+/// The two systems take turns, so that a slow moment of the machine meets both: ours, and the floor.
+async fn round(
+    runtime: &impl Runtime,
+    (ours, floor): (&Arc<impl System>, &Arc<impl System>),
+    bytes: usize,
+    size: Size,
+) -> Result<(Figures, Figures), Failure> {
+    let bare = measure::figures(runtime, floor, bytes, size).await?;
+    Ok((measure::figures(runtime, ours, bytes, size).await?, bare))
+}
+
+fn row(bytes: usize, place: Where, rounds: &[(Figures, Figures)]) -> Row {
+    let (ours, bare) = (
+        median(rounds.iter().map(|r| &r.0)),
+        median(rounds.iter().map(|r| &r.1)),
+    );
+    Row {
+        bytes,
+        place,
+        ours,
+        bare,
+    }
 }

@@ -1,5 +1,6 @@
-//! The measured system: entities on the other process's node, reached through a proxy region. Nothing is
-//! tuned for the measurement: the API and the configuration are what every user has.
+//! The measured system: entities on the other process's node, reached through a proxy region, or on the
+//! node that asks. Nothing is tuned for the measurement: the API and the configuration are what every user
+//! has.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use futures_lite::future::yield_now;
 use quorate_driver::Status;
 use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    Cluster, ClusterBuilder, ClusterError, Entity, EntityContext, EntityRef, Kind, Security, StartError,
+    Cluster, ClusterBuilder, ClusterError, Entity, EntityContext, EntityRef, Kind, Region, Security,
+    StartError,
 };
 use quorate_store_redb::Redb;
 
@@ -18,11 +20,18 @@ use crate::payload::Bytes;
 
 /// The role of nodes that answer.
 pub(crate) const SERVER: &str = "server";
+/// The role of the node that asks.
+const CLIENT: &str = "client";
 /// An ask that takes longer has failed.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn kind() -> Kind<Bytes, Bytes> {
     Kind::new("echo").shards(64).role(SERVER)
+}
+
+/// Of the node that asks.
+fn kind_here() -> Kind<Bytes, Bytes> {
+    Kind::new("echo-here").shards(64).role(CLIENT)
 }
 
 /// Answers with what it is asked; to nothing, with how many messages it had.
@@ -76,7 +85,7 @@ pub(crate) async fn host<A: Adapter>(
 
 /// A node that hosts nothing, in the cluster of a node that does, once all its members are up.
 pub(crate) async fn client<A: Adapter>(server: &str, security: &Security) -> Result<Cluster, Failure> {
-    let cluster = node::<A>("client", security, None).await?;
+    let cluster = node::<A>(CLIENT, security, None).await?;
     cluster.join([server]).await?;
     cluster.up().await?;
     while cluster.members().iter().any(|member| member.status != Status::Up) {
@@ -92,7 +101,16 @@ pub(crate) struct Entities(Vec<EntityRef<Bytes, Bytes>>);
 impl Entities {
     /// As a node reaches them; every one runs.
     pub(crate) async fn of(cluster: &Cluster) -> Result<Self, Failure> {
-        let region = cluster.entities(kind()).proxy().await?;
+        Self::running(&cluster.entities(kind()).proxy().await?).await
+    }
+
+    /// The same of entities on this very node.
+    pub(crate) async fn here(cluster: &Cluster) -> Result<Self, Failure> {
+        let make = |_| Echo { received: 0 };
+        Self::running(&cluster.entities(kind_here()).start(make).await?).await
+    }
+
+    async fn running(region: &Region<Bytes, Bytes>) -> Result<Self, Failure> {
         let entities = (0..IN_FLIGHT).map(|number| region.entity(format!("echo-{number}")));
         let entities = Self(entities.collect());
         entities.received().await?;

@@ -4,10 +4,36 @@ use std::fmt::Write;
 
 use crate::measure::{Figures, IN_FLIGHT, Size};
 
+/// Where the entities are, and what stands beside them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Where {
+    /// In the other process; a bare link.
+    Peer,
+    /// In the asking process; bare channels.
+    Here,
+}
+
+impl Where {
+    const fn names(self) -> [&'static str; 2] {
+        match self {
+            Self::Peer => ["sharded entities", "bare link"],
+            Self::Here => ["entities of this node", "bare channels"],
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Peer => "peer",
+            Self::Here => "here",
+        }
+    }
+}
+
 /// Both systems with one size of payload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) bytes: usize,
+    pub(crate) place: Where,
     pub(crate) ours: Figures,
     pub(crate) bare: Figures,
 }
@@ -37,7 +63,7 @@ fn text(transport: &str, rows: &[Row], size: Size) -> String {
         "| payload | system | ask p50 / p99 us, 1 in flight | {head} | one-way/s | arrived |\n|---|---|---|---|---|---|"
     );
     for row in rows {
-        for (name, f) in [("sharded entities", row.ours), ("bare link", row.bare)] {
+        for (name, f) in row.place.names().into_iter().zip([row.ours, row.bare]) {
             let _ = writeln!(
                 out,
                 "| {} B | {name} | {:.1} / {:.1} | {:.0} | {:.0} | {:.1} % |",
@@ -77,9 +103,10 @@ pub(crate) fn json(tables: &[Table]) -> String {
         .map(|(transport, row)| {
             let ratio = ratios(row);
             format!(
-                "{{\"transport\":\"{transport}\",\"payload_bytes\":{},\"sharded\":{},\"bare\":{},\"ratio\":{{\"ask_p50\":{:.3},\"asks_per_s\":{:.4},\
+                "{{\"transport\":\"{transport}\",\"payload_bytes\":{},\"where\":\"{}\",\"sharded\":{},\"bare\":{},\"ratio\":{{\"ask_p50\":{:.3},\"asks_per_s\":{:.4},\
                  \"tells_per_s\":{:.4}}}}}",
                 row.bytes,
+                row.place.word(),
                 figures(row.ours),
                 figures(row.bare),
                 ratio.ask_p50,
