@@ -48,7 +48,7 @@ use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::coordinator::{Coordinator, RegionRegistration};
 use crate::sharding::pending_message::{PendingMessage, RegionContext, Waits, fail};
 use crate::sharding::protocol::EntityStarts;
-use crate::sharding::region::ShardRegion;
+use crate::sharding::region::{ShardRegion, WaitingMessage};
 use crate::sharding::registry::Registry;
 use crate::sharding::slots::EntitySlots;
 use crate::sharding::state::errors::AskFailure;
@@ -156,7 +156,6 @@ impl Sharding {
             return;
         }
         cx.counters().entity_messages_accepted += 1;
-        let is_crowded = self.is_crowded(&cx.config().sharding);
         match addressee(&mut self.kinds, cx, &envelope) {
             Ok(region) => {
                 let pending = PendingMessage::received(cx, from, envelope);
@@ -164,12 +163,25 @@ impl Sharding {
                     let what = "a message of my own";
                     return cx.reject(from, Rejection::Unexpected { what });
                 }
-                region.route_from_peer(shared!(self, cx), pending, is_crowded);
+                let kind = pending.envelope.kind;
+                if let Some(waiting) = region.route_from_peer(shared!(self, cx), pending) {
+                    self.wait_in(cx, kind, waiting);
+                }
             }
             Err((rejection, reason)) => {
                 cx.reject(from, rejection);
                 fail(cx, &mut self.asks, envelope, reason);
             }
+        }
+    }
+
+    /// A message of another node has to wait. All kinds are looked at for it, which one that is handled at
+    /// once needs not.
+    #[inline(never)]
+    fn wait_in(&mut self, cx: &mut Cx<'_>, kind: KindId, waiting: WaitingMessage) {
+        let is_crowded = self.is_crowded(&cx.config().sharding);
+        if let Some(machines) = self.kinds.get_mut(&kind) {
+            machines.region.wait(shared!(self, cx), waiting, is_crowded);
         }
     }
 

@@ -24,27 +24,54 @@ pub(super) const FLUSH_PER_STEP: usize = 256;
 const HOPS_AT_ONCE: u8 = 4;
 
 impl ShardRegion {
-    /// A message of another node's user. It waits here only as long as the regions of all kinds together are
-    /// not `is_crowded`, so that many kinds cannot fill the memory that one may; else it goes back, in order,
-    /// like one for which its region has no room.
+    /// A message of another node's user. Ends as one of this node's does; or it would have to wait, and
+    /// [`Self::wait`] says whether it may.
     pub(crate) fn route_from_peer(
         &mut self,
         shared: &mut RegionContext<'_, '_>,
         pending: PendingMessage,
+    ) -> Option<WaitingMessage> {
+        if self.contact.acceptance.is_refused() {
+            pending.fail(shared, AskFailure::KindRefused);
+            return None;
+        }
+        self.receive(shared, pending)
+    }
+
+    /// A message of another node waits here. It does only as long as the regions of all kinds together are
+    /// not `is_crowded`, so that many kinds cannot fill the memory that one may; else it goes back, in order,
+    /// like one for which its region has no room.
+    pub(crate) fn wait(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        waiting: WaitingMessage,
         is_crowded: bool,
     ) {
-        self.is_crowded = is_crowded;
-        self.route(shared, pending);
+        let WaitingMessage {
+            pending,
+            waits_for,
+            tends,
+        } = waiting;
+        if is_crowded && !pending.is_admitted {
+            self.overflow(shared, pending);
+        } else {
+            self.keep(shared, pending, waits_for);
+        }
+        if let Some(shard) = tends {
+            self.tend(shared, shard);
+        }
     }
 
     /// A message from this node's user, or from another node. Ends exactly once: delivered, sent on,
     /// buffered, or failed.
     pub(crate) fn route(&mut self, shared: &mut RegionContext<'_, '_>, pending: PendingMessage) {
         let shard = pending.envelope.shard;
-        if self.contact.acceptance.is_refused() {
+        if pending.is_foreign() {
+            if let Some(waiting) = self.route_from_peer(shared, pending) {
+                self.wait(shared, waiting, false);
+            }
+        } else if self.contact.acceptance.is_refused() {
             pending.fail(shared, AskFailure::KindRefused);
-        } else if pending.is_foreign() {
-            self.receive(shared, pending);
         } else if self.buffers.has(shard) || self.shards.is_marked(shard) {
             self.buffer(shared, pending);
         } else {
@@ -335,10 +362,6 @@ impl ShardRegion {
         mut pending: PendingMessage,
         waits_for: BufferedFor,
     ) -> bool {
-        if self.is_turned_away(&pending) {
-            self.overflow(shared, pending);
-            return false;
-        }
         self.admit(shared, &mut pending);
         match self.buffers.push(&self.kind.config, pending, waits_for) {
             None => {
@@ -352,12 +375,6 @@ impl ShardRegion {
         }
     }
 
-    /// Whether a message of another node may not wait here, although its region has room. What waits already
-    /// is kept.
-    const fn is_turned_away(&self, pending: &PendingMessage) -> bool {
-        self.is_crowded && pending.is_foreign() && !pending.is_admitted
-    }
-
     /// There is no room for a message. This node's user hears so; what another node sent goes back there and
     /// waits in its buffer.
     fn overflow(&mut self, shared: &mut RegionContext<'_, '_>, pending: PendingMessage) {
@@ -367,6 +384,15 @@ impl ShardRegion {
             Some(from) => self.hand_back_overflow(shared, from, pending),
         }
     }
+}
+
+/// A message of another node that would have to wait here.
+#[derive(Debug)]
+pub(crate) struct WaitingMessage {
+    pub(super) pending: PendingMessage,
+    pub(super) waits_for: BufferedFor,
+    /// Its shard, if that had it wait: it is to be seen to then.
+    pub(super) tends: Option<ShardId>,
 }
 
 /// What became of a message for an entity of a shard that runs here.

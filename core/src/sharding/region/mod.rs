@@ -53,6 +53,7 @@ use crate::sharding::state::ids::{EntityId, ShardId};
 use crate::timer::{RegionTimer, ShardingTimer};
 use crate::view::View;
 
+pub(crate) use delivery::WaitingMessage;
 pub use inspect::RegionState;
 pub(super) use leasing::leased;
 
@@ -83,9 +84,6 @@ pub(crate) struct ShardRegion {
     retirement: RegionRetirement,
     /// This process stood still: its shards may be elsewhere by now, so nothing begins.
     paused: bool,
-    /// The regions of this node together buffer as much as one may: what others send and would have to wait
-    /// here goes back.
-    is_crowded: bool,
     contact: CoordinatorContact,
     /// What is known of each shard: where it lives, and what runs of it here.
     shards: ShardTable,
@@ -120,7 +118,6 @@ impl ShardRegion {
             retirement: RegionRetirement::default(),
             lifecycle: RegionLifecycle::Working,
             paused: false,
-            is_crowded: false,
             contact: CoordinatorContact::default(),
             shards: ShardTable::default(),
             order: SenderOrder::default(),

@@ -5,20 +5,31 @@
 
 use super::ShardRegion;
 use super::buffers::BufferedFor;
-use super::delivery::give;
+use super::delivery::{GiveOutcome, WaitingMessage, give};
 use crate::ident::UniqueAddress;
 use crate::message::{ShardMark, ShardingMsg};
 use crate::sharding::pending_message::{PendingMessage, RegionContext};
+use crate::sharding::shard::DeliveryOutcome;
 use crate::sharding::state::ids::{EntityId, ShardId};
 
 impl ShardRegion {
-    /// A message of another node's user: delivered, kept for an entity, for the beginning of a shard or for
-    /// the end of a pause, or given back.
-    pub(super) fn receive(&mut self, shared: &mut RegionContext<'_, '_>, pending: PendingMessage) {
+    /// A message of another node's user: delivered, given back, or to be kept, for an entity, for the
+    /// beginning of a shard or for the end of a pause.
+    pub(super) fn receive(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        pending: PendingMessage,
+    ) -> Option<WaitingMessage> {
         let shard = pending.envelope.shard;
         if self.order.goes_back(&pending) {
-            return pending.hand_back(shared);
+            pending.hand_back(shared);
+            return None;
         }
+        let wait = |pending, waits_for, tends| WaitingMessage {
+            pending,
+            waits_for,
+            tends,
+        };
         match self.shards.hosted_mut(shard).filter(|here| !here.is_stopping()) {
             None => {
                 if let Some(from) = pending.from.clone() {
@@ -33,14 +44,20 @@ impl ShardRegion {
                 }
             }
             Some(here) if self.paused || !here.is_running() || self.buffers.has_arrived(shard) => {
-                self.keep(shared, pending, BufferedFor::Shard);
+                return Some(wait(pending, BufferedFor::Shard, None));
             }
             Some(_) if pending.is_expired(shared.cx) => pending.expire(shared),
-            Some(here) => {
-                let given = give(shared, &self.buffers, here, pending);
-                self.after_giving(shared, shard, given);
-            }
+            Some(here) => match give(shared, &self.buffers, here, pending) {
+                GiveOutcome::Behind(pending) => return Some(wait(pending, BufferedFor::Entity, None)),
+                GiveOutcome::Taken(DeliveryOutcome::Waits(pending)) => {
+                    return Some(wait(pending, BufferedFor::Entity, Some(shard)));
+                }
+                given @ GiveOutcome::Taken(DeliveryOutcome::Done | DeliveryOutcome::NoSlot(_)) => {
+                    self.after_giving(shared, shard, given);
+                }
+            },
         }
+        None
     }
 
     /// A node has marked behind what it sent for a shard. What of that waits here, for an entity's next
