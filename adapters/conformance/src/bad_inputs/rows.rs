@@ -1,9 +1,9 @@
 //! The rows of the catalogue that are told by what is sent. Spec: reliability 3c.
 
 use quorate_core::ident::UniqueAddress;
-use quorate_core::message::DetectorMsg;
 use quorate_core::message::MembershipMsg;
 use quorate_core::message::ShardingMsg;
+use quorate_core::message::{DetectorMsg, Heartbeat};
 use quorate_core::wire::handshake::RejectReason;
 
 use super::craft::{CONTROL, GOSSIP, USER, addressed, frame, hello, node, patched, text};
@@ -146,9 +146,13 @@ pub(super) const HANDSHAKES: &[BadInput] = &[
 ];
 
 fn heartbeat(scene: &RowScene) -> Vec<u8> {
-    let mut body = [0; 8].to_vec();
-    body.extend(scene.to.uid().to_le_bytes());
+    let body = heartbeat_body(scene, 0);
     frame(CONTROL, DetectorMsg::HEARTBEAT.kind, scene.epoch, &body)
+}
+
+fn heartbeat_body(scene: &RowScene, round: u64) -> Vec<u8> {
+    let Heartbeat { sequence, to } = Heartbeat::new(&scene.to, round);
+    [sequence.to_le_bytes(), to.to_le_bytes()].concat()
 }
 
 pub(super) fn gossip(scene: &RowScene, form: &[u8]) -> Vec<u8> {
@@ -322,8 +326,7 @@ pub(super) const MESSAGES: &[BadInput] = &[
         "an answer to a heartbeat that was never sent",
         DROPPED,
         |scene| {
-            let mut body = u64::MAX.to_le_bytes().to_vec();
-            body.extend(scene.to.uid().to_le_bytes());
+            let body = heartbeat_body(scene, u64::MAX);
             frame(CONTROL, DetectorMsg::HEARTBEAT_RSP.kind, scene.epoch, &body)
         },
     ),
