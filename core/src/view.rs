@@ -184,8 +184,8 @@ impl View {
         self.gossip.tombstones().contains(node)
     }
 
-    /// Whether nothing may be sent to this incarnation any more: it is Down, or it was removed. A node that is
-    /// not known yet is not lost; the picture may lag.
+    /// Whether nothing may be sent to this incarnation any more: it is Down, or it was removed. A node that
+    /// is not known yet is not lost; the picture may lag.
     pub(crate) fn is_lost(&self, node: &UniqueAddress) -> bool {
         self.has_lost(node, self.member(node))
     }

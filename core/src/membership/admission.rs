@@ -62,7 +62,7 @@ impl Membership {
             return;
         }
         cx.reject(from, Rejection::Membership(MembershipRejection::NotMember));
-        if Msg::is_gossip(kind) {
+        if (Msg::GOSSIP_STATUS.kind..=Msg::GOSSIP_SEEN.kind).contains(&kind) {
             self.disown(cx, from);
         }
     }

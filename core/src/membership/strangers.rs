@@ -23,7 +23,7 @@ struct Heard {
 }
 
 impl Strangers {
-    /// A stranger gossips; says whether it has for so long that those who let it in would have said so by now.
+    /// A stranger gossips; says whether it has for so long that who let it in would have said so by now.
     pub(super) fn has_gossiped_for(
         &mut self,
         node: &UniqueAddress,

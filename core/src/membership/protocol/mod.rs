@@ -93,18 +93,6 @@ impl Msg {
         REMOVED = 16 on Control;
     }
 
-    /// Whether a frame of this kind is gossip between members.
-    pub(crate) fn is_gossip(kind: u16) -> bool {
-        [
-            Self::GOSSIP_STATUS,
-            Self::GOSSIP,
-            Self::GOSSIP_DELTA,
-            Self::GOSSIP_SEEN,
-        ]
-        .iter()
-        .any(|tag| tag.kind == kind)
-    }
-
     /// The message's tag.
     #[must_use]
     pub const fn tag(&self) -> MessageTag {

@@ -1,7 +1,7 @@
 //! A smoke run of the message path: sharded `tell` and `ask` between two processes over loopback, beside a
 //! bare link of the same transport with the same payload in the same run, and within one process, beside bare
-//! channels. With `--data` updates of replicated data on three nodes instead, with `--kv` calls of the keyed store, with `--instructions` what
-//! the core alone takes for a message.
+//! channels. With `--data` updates of replicated data on three nodes instead, with `--kv` calls of the keyed
+//! store, with `--instructions` what the core alone takes for a message.
 //! `docs/benchmarks.md` says how to read it.
 #![forbid(unsafe_code)]
 
