@@ -156,7 +156,6 @@ impl Membership {
                 self.on_extra_gossip(cx)
             }
             MembershipTimer::News => self.on_news(cx),
-            MembershipTimer::Acks => self.on_acks(cx),
             MembershipTimer::LeaderActions => self.on_leader_tick(cx),
             MembershipTimer::Converged => self.on_converged(cx),
             MembershipTimer::JoinRetry => self.on_join_retry(cx),
@@ -415,7 +414,6 @@ impl Membership {
         self.joining = JoinStage::Over;
         self.halt = Some(reason);
         cx.cancel(MembershipTimer::News);
-        cx.cancel(MembershipTimer::Acks);
         self.publish(cx);
     }
 

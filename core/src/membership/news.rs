@@ -33,8 +33,6 @@ const PUSHES: u8 = 3;
 const PUSHES_OF_LEADER: u8 = 10;
 /// Pushes of one state after which each interval is twice the one before.
 const PUSHES_IN_A_ROW: u8 = 3;
-/// What members say that they have seen is counted after this time.
-const ACKS_TOGETHER: Duration = Duration::from_millis(2);
 /// A frame's header, its receiver and three numbers.
 const DELTA_HEAD_BYTES: usize = 20 + 48 + 33;
 /// Steps that are kept while the state stays: it is told to many, of whom most know the same ones.
@@ -283,18 +281,8 @@ impl Membership {
             return;
         }
         self.news.acks.insert(from.clone(), seen.state);
-        if self.state_name(cx) == Some(seen.state) && !cx.is_set(MembershipTimer::Acks) {
-            let at = cx.mono() + ACKS_TOGETHER;
-            cx.wake(MembershipTimer::Acks, at);
-        }
-    }
-
-    /// What members have said for a moment is counted together: each of them alone would be another picture.
-    pub(super) fn on_acks(&mut self, cx: &mut Cx<'_>) {
-        if self.is_member()
-            && let Some(name) = self.state_name(cx)
-        {
-            self.count_acks(cx, name);
+        if self.state_name(cx) == Some(seen.state) {
+            self.count_acks(cx, seen.state);
         }
     }
 

@@ -296,8 +296,6 @@ pub enum Timer {
     GossipExtraSecond,
     /// News to be pushed.
     News,
-    /// Who has seen the state is counted.
-    Acks,
     /// Leader actions.
     LeaderActions,
     /// The state has just been converged at the leader.

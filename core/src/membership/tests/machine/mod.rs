@@ -291,7 +291,7 @@ impl Rig {
                 unreachable!("membership sets only its own timers")
             };
             let wait = u64::try_from(at.since(self.start).as_millis()).unwrap();
-            if !matches!(timer, MembershipTimer::News | MembershipTimer::Acks) {
+            if timer != MembershipTimer::News {
                 out.push((timer, wait));
             }
             timers.pop_due(at);
