@@ -68,13 +68,18 @@ impl Membership {
     }
 
     /// Tells one that gossips and is no member that it is none: at once if it was one, and otherwise when it
-    /// has gossiped for longer than a partition and the removals after it take. Members may have let it in
-    /// that nobody else has heard of yet; whom others count in goes on (8.11).
+    /// has gossiped for longer than a partition and the removals after it take, while everybody was reached.
+    /// Who is out of reach may have let it in; whom others count in goes on (8.11).
     pub(super) fn disown(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress) {
+        if self.gossip.tombstones().contains(from) {
+            return self.tell_removed(cx, from);
+        }
+        if !self.gossip.reachability().is_all_reachable() {
+            return self.strangers.forget();
+        }
         let members = self.gossip.members().len();
         let patience = cx.config().stable_after(members) + cx.config().removal_margin(members);
-        let was_member = self.gossip.tombstones().contains(from);
-        if was_member || self.strangers.has_gossiped_for(from, cx.mono(), patience) {
+        if self.strangers.has_gossiped_for(from, cx.mono(), patience) {
             self.tell_removed(cx, from);
         }
     }

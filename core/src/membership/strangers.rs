@@ -23,6 +23,11 @@ struct Heard {
 }
 
 impl Strangers {
+    /// Somebody is out of reach who may have let them in: all of it begins anew.
+    pub(super) fn forget(&mut self) {
+        self.0.clear();
+    }
+
     /// A stranger gossips; says whether it has for so long that who let it in would have said so by now.
     pub(super) fn has_gossiped_for(
         &mut self,

@@ -1,5 +1,6 @@
 //! What peers do wrong: dropped, counted, no change. Spec: reliability §3c B-36 to B-50; membership §6 I.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -7,6 +8,7 @@ use super::{Rig, n, state};
 use crate::ident::Roles;
 use crate::membership::protocol::Msg;
 use crate::membership::state::gossip::Gossip;
+use crate::membership::tests::reach;
 use crate::message::Join;
 
 /// A join from `from` is refused with these words, which the joiner hears too, and changes nothing.
@@ -256,4 +258,11 @@ fn who_was_let_in_by_nobody_left_hears_that_it_is_no_member_and_not_before_other
     let kind = Msg::GOSSIP_STATUS.kind;
     assert_eq!(told_while_gossiping(&mut rig, "x", kind, 12), [11, 12]);
     assert_eq!(told_while_gossiping(&mut rig, "y", Msg::LEAVE.kind, 20), [0; 0]);
+    // Who is out of reach may have let it in, however long that takes; then all of it begins anew.
+    assert_eq!(told_while_gossiping(&mut rig, "z", kind, 10), [0; 0]);
+    let whole = (*rig.m.gossip).clone();
+    rig.m.gossip = Arc::new(reach(whole.clone(), "b>a:U"));
+    assert_eq!(told_while_gossiping(&mut rig, "z", kind, 60), [0; 0]);
+    rig.m.gossip = Arc::new(whole);
+    assert_eq!(told_while_gossiping(&mut rig, "z", kind, 12), [11, 12]);
 }
