@@ -58,8 +58,9 @@ pub enum Input<'a> {
         /// The frame's body.
         body: &'a [u8],
     },
-    /// A message of a node of the same program, handed over as it is: nothing is encoded or decoded. A
-    /// simulator of many nodes shares states like that.
+    /// A message of a node of the same program, handed over as it is: nothing is encoded or decoded, and no
+    /// limit of a frame is looked at. It has proved nothing ([`PeerProof::Nothing`]). A simulator of many
+    /// nodes shares states like that.
     Message {
         /// The node that sent it.
         from: &'a UniqueAddress,

@@ -30,3 +30,26 @@ impl NodeOutbox {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{EFFECTS_KEPT, NodeOutbox};
+    use crate::effect::{Answer, Effect};
+
+    #[test]
+    fn room_for_thousands_of_effects_is_given_back_and_the_usual_room_stays() {
+        let mut outbox = NodeOutbox::default();
+        let effect = |token| Effect::Reply {
+            token,
+            answer: Answer::Done,
+        };
+        outbox.effects.extend((0..5_000).map(effect));
+        outbox.effects.clear();
+        outbox.give_room_back();
+        assert_eq!(outbox.effects.capacity(), EFFECTS_KEPT);
+        outbox.effects.push_back(effect(1));
+        outbox.effects.clear();
+        outbox.give_room_back();
+        assert_eq!(outbox.effects.capacity(), EFFECTS_KEPT);
+    }
+}

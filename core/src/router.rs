@@ -29,10 +29,8 @@ impl<R: Rng> Node<R> {
         kind: u16,
         body: &[u8],
     ) {
-        self.base.stats.node.frames_received += 1;
-        if !self.hears(from, kind) {
-            let machines = &mut self.machines;
-            return machines.membership.turn_away(&mut self.base.cx(), from, kind);
+        if !self.is_let_in(from, kind) {
+            return;
         }
         let config = &self.base.config;
         match wire::decode_message_with(kind, lane, body, &config.limits, &config.ddata.custom_types) {
@@ -49,13 +47,20 @@ impl<R: Rng> Node<R> {
 
     /// A message that came without a frame.
     pub(crate) fn route_whole(&mut self, from: &UniqueAddress, message: Message) {
-        self.base.stats.node.frames_received += 1;
-        let kind = message.tag().kind;
-        if !self.hears(from, kind) {
-            let machines = &mut self.machines;
-            return machines.membership.turn_away(&mut self.base.cx(), from, kind);
+        if self.is_let_in(from, message.tag().kind) {
+            self.route_permitted(from, PeerProof::Nothing, message);
         }
-        self.route_permitted(from, PeerProof::Nothing, message);
+    }
+
+    /// Counts a message, and says whether this sender may say anything of the kind.
+    fn is_let_in(&mut self, from: &UniqueAddress, kind: u16) -> bool {
+        self.base.stats.node.frames_received += 1;
+        let is_heard = self.hears(from, kind);
+        if !is_heard {
+            let membership = &mut self.machines.membership;
+            membership.turn_away(&mut self.base.cx(), from, kind);
+        }
+        is_heard
     }
 
     fn route_permitted(&mut self, from: &UniqueAddress, proof: PeerProof<'_>, message: Message) {

@@ -248,3 +248,32 @@ impl View {
         members
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use crate::fixture::{member, node, picture};
+    use crate::membership::state::member::{Member, Status};
+    use crate::view::View;
+
+    fn of(statuses: [Option<Status>; 4]) -> View {
+        let named = ["aa", "bb", "cc", "dd"].into_iter().zip(statuses);
+        let members = named.filter_map(|(name, status)| Some(member(&node(name, 1), status?)));
+        picture(&node("aa", 1), members.collect::<Vec<Member>>(), &[])
+    }
+
+    #[test]
+    fn who_is_gone_or_lost_between_two_pictures_is_what_a_look_up_of_each_says() {
+        const ALL: [Option<Status>; 4] = [None, Some(Status::Joining), Some(Status::Up), Some(Status::Down)];
+        let every = || (0..256_usize).map(|at| of([0, 2, 4, 6].map(|shift| ALL[at >> shift & 3])));
+        for (before, after) in every().flat_map(|before| every().map(move |after| (before.clone(), after))) {
+            let members = || before.members().iter();
+            let gone: Vec<&Member> = members().filter(|m| after.member(&m.node).is_none()).collect();
+            assert_eq!(after.gone_since(&before), gone);
+            let lost: Vec<&Member> = members().filter(|m| after.is_lost(&m.node)).collect();
+            assert_eq!(after.lost_since(&before), lost);
+            assert_eq!(after.oldest(None), after.by_age(None).first().copied());
+        }
+    }
+}

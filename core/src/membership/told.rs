@@ -20,6 +20,11 @@ pub(super) const LIMITED_FOR: Duration = Duration::from_secs(1);
 /// States before this one from which a difference may lead: those of which this node told others.
 const KNOWN_MAX: usize = 8;
 
+/// What a member takes at least in the written form of a state. Steps of a peer are passed on only if they
+/// are certain to be within half of it, which is the limit for steps of one's own: a peer may say them at any
+/// length.
+const MEMBER_BYTES: usize = 21;
+
 /// A state with its name.
 #[derive(Clone, Debug)]
 pub(super) struct NamedState {
@@ -86,9 +91,10 @@ impl News {
     pub(super) fn on_adopted(&mut self, held: &Gossip, state: &Gossip, delta: &GossipDelta) {
         if self.name.is_none() && is_same_state(held, state) {
             self.name = Some(delta.result);
-            if delta.base != delta.result {
-                let steps = Arc::clone(delta.steps.bytes());
-                self.steps.insert(0, (delta.base, Some(steps)));
+            let steps = delta.steps.bytes();
+            let are_worth_it = steps.len() <= held.members().len() * MEMBER_BYTES / 2;
+            if delta.base != delta.result && are_worth_it {
+                self.steps.insert(0, (delta.base, Some(Arc::clone(steps))));
             }
         }
     }

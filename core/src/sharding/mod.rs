@@ -48,7 +48,7 @@ use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::coordinator::{Coordinator, RegionRegistration};
 use crate::sharding::pending_message::{PendingMessage, RegionContext, Waits, fail};
 use crate::sharding::protocol::EntityStarts;
-use crate::sharding::region::{ShardRegion, WaitingMessage};
+use crate::sharding::region::{ShardRegion, WaitingArrival};
 use crate::sharding::registry::Registry;
 use crate::sharding::slots::EntitySlots;
 use crate::sharding::state::errors::AskFailure;
@@ -178,7 +178,7 @@ impl Sharding {
     /// A message of another node has to wait. All kinds are looked at for it, which one that is handled at
     /// once needs not.
     #[inline(never)]
-    fn wait_in(&mut self, cx: &mut Cx<'_>, kind: KindId, waiting: WaitingMessage) {
+    fn wait_in(&mut self, cx: &mut Cx<'_>, kind: KindId, waiting: WaitingArrival) {
         let is_crowded = self.is_crowded(&cx.config().sharding);
         if let Some(machines) = self.kinds.get_mut(&kind) {
             machines.region.wait(shared!(self, cx), waiting, is_crowded);

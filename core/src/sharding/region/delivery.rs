@@ -30,7 +30,7 @@ impl ShardRegion {
         &mut self,
         shared: &mut RegionContext<'_, '_>,
         pending: PendingMessage,
-    ) -> Option<WaitingMessage> {
+    ) -> Option<WaitingArrival> {
         if self.contact.acceptance.is_refused() {
             pending.fail(shared, AskFailure::KindRefused);
             return None;
@@ -44,10 +44,10 @@ impl ShardRegion {
     pub(crate) fn wait(
         &mut self,
         shared: &mut RegionContext<'_, '_>,
-        waiting: WaitingMessage,
+        waiting: WaitingArrival,
         is_crowded: bool,
     ) {
-        let WaitingMessage {
+        let WaitingArrival {
             pending,
             waits_for,
             tends,
@@ -388,7 +388,7 @@ impl ShardRegion {
 
 /// A message of another node that would have to wait here.
 #[derive(Debug)]
-pub(crate) struct WaitingMessage {
+pub(crate) struct WaitingArrival {
     pub(super) pending: PendingMessage,
     pub(super) waits_for: BufferedFor,
     /// Its shard, if that had it wait: it is to be seen to then.

@@ -53,7 +53,7 @@ use crate::sharding::state::ids::{EntityId, ShardId};
 use crate::timer::{RegionTimer, ShardingTimer};
 use crate::view::View;
 
-pub(crate) use delivery::WaitingMessage;
+pub(crate) use delivery::WaitingArrival;
 pub use inspect::RegionState;
 pub(super) use leasing::leased;
 

@@ -5,7 +5,7 @@
 
 use super::ShardRegion;
 use super::buffers::BufferedFor;
-use super::delivery::{GiveOutcome, WaitingMessage, give};
+use super::delivery::{GiveOutcome, WaitingArrival, give};
 use crate::ident::UniqueAddress;
 use crate::message::{ShardMark, ShardingMsg};
 use crate::sharding::pending_message::{PendingMessage, RegionContext};
@@ -19,13 +19,13 @@ impl ShardRegion {
         &mut self,
         shared: &mut RegionContext<'_, '_>,
         pending: PendingMessage,
-    ) -> Option<WaitingMessage> {
+    ) -> Option<WaitingArrival> {
         let shard = pending.envelope.shard;
         if self.order.goes_back(&pending) {
             pending.hand_back(shared);
             return None;
         }
-        let wait = |pending, waits_for, tends| WaitingMessage {
+        let wait = |pending, waits_for, tends| WaitingArrival {
             pending,
             waits_for,
             tends,

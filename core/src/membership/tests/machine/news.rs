@@ -54,6 +54,32 @@ fn hears(rig: &mut Rig, from: &str, delta: &GossipDelta) {
     rig.call(|m, cx| m.on_gossip_delta(cx, &n(from), delta));
 }
 
+#[test]
+fn who_went_the_steps_has_their_name_and_passes_them_on_unless_they_are_too_many() {
+    let good = delta("c", &before(), &after("b"));
+    let mut rig = member("c");
+    hears(&mut rig, "b", &good);
+    assert_eq!(rig.m.news.name, Some(good.result), "without a look at the state");
+    let passed_on = rig.m.news.steps.first().cloned();
+    let (base, steps) = passed_on.expect("for whom it tells next");
+    assert!(base == good.base && Arc::ptr_eq(&steps.unwrap(), good.steps.bytes()));
+
+    // Steps that do nothing are as good, at any length.
+    let mut padded = alloc::vec![0; 6 * 40];
+    padded.extend_from_slice(good.steps.bytes());
+    let padded = GossipDelta {
+        steps: StateSteps::new(padded),
+        ..good
+    };
+    let mut rig = member("c");
+    hears(&mut rig, "b", &padded);
+    assert_eq!(
+        (rig.members().as_str(), rig.m.news.name),
+        (MORE, Some(padded.result))
+    );
+    assert!(rig.m.news.steps.is_empty());
+}
+
 fn acks(rig: &mut Rig, from: &str, of: &Gossip) {
     let to = rig.f.me.clone();
     let state = digest(of, &Limits::default()).unwrap();
