@@ -1,7 +1,7 @@
 //! Hosts of one slot with a durable mailbox, over a store that a test has wait or fill up.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -61,6 +61,8 @@ pub(super) struct Tried {
     pub(super) waits: Arc<AtomicBool>,
     pub(super) is_full: Arc<AtomicBool>,
     pub(super) reached: Arc<AtomicBool>,
+    /// Commits with appends that succeeded.
+    pub(super) appended: Arc<AtomicUsize>,
 }
 
 impl Store for Tried {
@@ -82,7 +84,11 @@ impl Store for Tried {
             return Ok(orders.iter().map(|_| Err(StoreError::Full)).collect());
         }
         let mut inner = lock(&self.inner);
-        inner.get_or_insert_with(SharedMemoryStore::new).commit(orders)
+        let outcomes = inner.get_or_insert_with(SharedMemoryStore::new).commit(orders);
+        if appends && outcomes.is_ok() {
+            self.appended.fetch_add(1, Ordering::SeqCst);
+        }
+        outcomes
     }
 
     fn scope(&self) -> StoreScope {

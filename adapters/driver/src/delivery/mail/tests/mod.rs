@@ -209,6 +209,10 @@ fn a_store_without_room_keeps_nothing_and_an_instance_that_is_killed_meanwhile_s
     let ask = host.ask(2);
     assert_eq!(host.answer(ask), Ok(()));
     hosts.noted(1);
+    // Else it may be what confirms that message that waits in the store, and not the next one.
+    until("the second message is confirmed", || {
+        hosts.store.appended.load(Ordering::SeqCst) == 2
+    });
     hosts.store.reached.store(false, Ordering::SeqCst);
     hosts.store.waits.store(true, Ordering::SeqCst);
     let ask = host.ask(3);
