@@ -75,6 +75,7 @@ mod secured;
 pub mod security;
 pub mod sharding;
 mod shared;
+mod shortcut;
 pub mod shutdown;
 mod signals;
 pub mod singleton;
@@ -141,7 +142,7 @@ pub mod spi {
         Connected, ReadHalf, Sockets, Tcp, TcpLinkReader, TcpLinkWriter, TcpPort, WriteHalf,
     };
     pub use crate::transport::{
-        Accepted, Datagrams, HandshakeStats, LinkKind, LinkRead, LinkReader, LinkWriter, Listener, Transport,
-        Unproved,
+        Accepted, Datagrams, DirectWriter, HandshakeStats, LinkKind, LinkRead, LinkReader, LinkWriter,
+        Listener, Transport, Unproved,
     };
 }

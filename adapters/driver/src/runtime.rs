@@ -11,7 +11,8 @@ use quorate_core::time::{Instant, Now};
 /// A node uses two of them. Users' code runs on the one that they brought, in tasks of its own, and may hold
 /// its threads: it should not, what computes or blocks for long belongs on the executor's threads for that
 /// purpose (tokio: `spawn_blocking`). The node itself, its loop and its links, runs on a
-/// [`Runtime::dedicated`] one, which users' code never sees.
+/// [`Runtime::dedicated`] one, which users' code never sees; only one ask or answer at a time is said on the
+/// thread that has it.
 pub trait Runtime: Clone + Send + Sync + 'static {
     /// Both clocks. The monotonic one counts from an origin the runtime chose and never goes backwards.
     fn now(&self) -> Now;

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use quorate_core::ident::Address;
 
@@ -13,7 +14,9 @@ use crate::psk::{self, NoiseReader, NoiseWriter};
 use crate::security::{Protection, Security};
 #[cfg(feature = "tls")]
 use crate::tls::{self, TlsReader, TlsWriter};
-use crate::transport::{Accepted, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Transport};
+use crate::transport::{
+    Accepted, DirectWriter, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Transport,
+};
 
 /// A transport `T` whose links are protected as a [`Security`] says. What an adapter of a stream transport
 /// names as its [`crate::spi::Adapter::Transport`].
@@ -197,6 +200,17 @@ impl<W: LinkWriter> LinkWriter for SecuredWriter<W> {
             Writing::Noise(writer) => writer.write_all(bytes).await,
             #[cfg(feature = "tls")]
             Writing::Tls(writer) => writer.write_all(bytes).await,
+        }
+    }
+
+    /// What is encrypted is written by its task, which has the session.
+    fn direct(&self) -> Option<Arc<dyn DirectWriter>> {
+        match &self.0 {
+            Writing::Plaintext(writer) => writer.direct(),
+            #[cfg(feature = "psk")]
+            Writing::Noise(_) => None,
+            #[cfg(feature = "tls")]
+            Writing::Tls(_) => None,
         }
     }
 

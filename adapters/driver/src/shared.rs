@@ -27,6 +27,7 @@ use crate::events::{ClusterEvent, Hub};
 use crate::full::FullKinds;
 use crate::kinds::{Kinds, Types};
 use crate::queue_bounds::QueueBounds;
+use crate::shortcut::ShortcutPlace;
 use crate::shutdown::Life;
 use crate::stats::NodeStats;
 use crate::store::StoreAccess;
@@ -86,6 +87,8 @@ pub(crate) struct Shared {
     /// Kinds that something of this node follows already: wishes for their shards, or their clocks.
     followed: Mutex<OrderedSet<KindId>>,
     user: Sender<UserCommand>,
+    /// The way past that queue.
+    pub(crate) shortcut: ShortcutPlace<UserCommand>,
     control: Sender<ControlCommand>,
     pub(crate) data: Sender<DataCommand>,
     /// Commands that must not wait: at most two for each inbox and for each watch that there may be.
@@ -169,6 +172,7 @@ impl Shared {
             full: FullKinds::default(),
             followed: Mutex::default(),
             user: user_in,
+            shortcut: ShortcutPlace::default(),
             control: control_in,
             data: data_in,
             data_later: later_in,
@@ -268,6 +272,15 @@ impl Shared {
             }
             Err(TrySendError::Full(command)) => Err((TellError::Full, Some(command))),
             Err(TrySendError::Closed(_)) => Err((TellError::Stopped, None)),
+        }
+    }
+
+    /// Hands an ask in without waiting, past the queue if it is the only thing that is to be said; gives it
+    /// back if the queue is full.
+    pub(crate) fn try_ask(&self, ask: UserCommand) -> Result<(), (TellError, Option<UserCommand>)> {
+        match self.shortcut.say(ask) {
+            Ok(()) => Ok(()),
+            Err(ask) => self.try_user(ask),
         }
     }
 

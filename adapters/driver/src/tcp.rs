@@ -5,11 +5,12 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use quorate_core::ident::Address;
 
-use crate::transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Transport};
+use crate::transport::{Accepted, DirectWriter, LinkKind, LinkReader, LinkWriter, Listener, Transport};
 
 /// The receiving half of a runtime's TCP connection.
 pub trait ReadHalf: fmt::Debug + Send + 'static {
@@ -21,6 +22,11 @@ pub trait ReadHalf: fmt::Debug + Send + 'static {
 pub trait WriteHalf: fmt::Debug + Send + 'static {
     /// As `AsyncWrite::poll_write` of the runtime: how many bytes were taken.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+
+    /// Writing without waiting; `None` where the runtime's sockets cannot.
+    fn direct(&self) -> Option<Arc<dyn DirectWriter>> {
+        None
+    }
 
     /// Ends the stream in good order.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
@@ -148,6 +154,10 @@ impl<W: WriteHalf> LinkWriter for TcpLinkWriter<W> {
             Poll::Ready(Ok(()))
         })
         .await
+    }
+
+    fn direct(&self) -> Option<Arc<dyn DirectWriter>> {
+        self.0.direct()
     }
 
     async fn close(&mut self) -> io::Result<()> {

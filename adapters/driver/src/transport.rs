@@ -150,6 +150,16 @@ pub trait Datagrams: fmt::Debug + Send + Sync {
     fn send(&self, bytes: &[u8]) -> bool;
 }
 
+/// A way to write to a link from any thread and without waiting, beside its [`LinkWriter`]: what callers have
+/// to say then needs no other thread. The driver never has both write at the same time.
+pub trait DirectWriter: fmt::Debug + Send + Sync {
+    /// Writes some bytes and says how many.
+    ///
+    /// # Errors
+    /// `WouldBlock` if the system has no room for any; all else means that the link is broken.
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize>;
+}
+
 /// The receiving half of a link.
 pub trait LinkReader: Send + 'static {
     /// Reads some bytes into `buffer` and says how many; 0 at the end of the stream.
@@ -210,6 +220,12 @@ pub trait LinkWriter: Send + 'static {
 
     /// The link's way for datagrams, if the transport has one: asked once, when the link was dialed.
     fn datagrams(&self) -> Option<Arc<dyn Datagrams>> {
+        None
+    }
+
+    /// The link's way for bytes past its task, if the transport has one: asked once, when the link begins.
+    /// The driver lets go of it before the writer.
+    fn direct(&self) -> Option<Arc<dyn DirectWriter>> {
         None
     }
 

@@ -1,11 +1,13 @@
 //! Smol's TCP sockets, for the driver's links. Decides nothing.
 
-use std::io;
+use std::io::{self, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use quorate_driver::spi::{Connected, ReadHalf, Sockets, WriteHalf};
+use quorate_driver::spi::{Connected, DirectWriter, ReadHalf, Sockets, WriteHalf};
+use smol::Async;
 use smol::io::{AsyncRead, AsyncWrite};
 use smol::net::{TcpListener, TcpStream};
 
@@ -21,6 +23,17 @@ pub struct SmolReadHalf(TcpStream);
 /// by hand.
 #[derive(Debug)]
 pub struct SmolWriteHalf(TcpStream);
+
+/// The same for who does not wait.
+#[derive(Debug)]
+struct Direct(Arc<Async<std::net::TcpStream>>);
+
+impl DirectWriter for Direct {
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut socket: &std::net::TcpStream = self.0.get_ref();
+        socket.write(bytes)
+    }
+}
 
 impl Drop for SmolWriteHalf {
     fn drop(&mut self) {
@@ -67,6 +80,10 @@ impl ReadHalf for SmolReadHalf {
 impl WriteHalf for SmolWriteHalf {
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn direct(&self) -> Option<Arc<dyn DirectWriter>> {
+        Some(Arc::new(Direct(self.0.clone().into())))
     }
 
     fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -3,9 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use quorate_driver::spi::{Connected, ReadHalf, Sockets, WriteHalf};
+use quorate_driver::spi::{Connected, DirectWriter, ReadHalf, Sockets, WriteHalf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,11 +21,27 @@ pub struct TokioReadHalf(OwnedReadHalf);
 
 /// The sending half of a connection.
 #[derive(Debug)]
-pub struct TokioWriteHalf(OwnedWriteHalf);
+pub struct TokioWriteHalf(Arc<Mutex<OwnedWriteHalf>>);
+
+/// The same for who does not wait.
+#[derive(Debug)]
+struct Direct(Arc<Mutex<OwnedWriteHalf>>);
+
+/// Nobody panics who holds it.
+fn lock(half: &Mutex<OwnedWriteHalf>) -> MutexGuard<'_, OwnedWriteHalf> {
+    half.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl DirectWriter for Direct {
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        lock(&self.0).try_write(bytes)
+    }
+}
 
 fn halves(stream: TcpStream) -> io::Result<(TokioReadHalf, TokioWriteHalf)> {
     stream.set_nodelay(true)?;
     let (reader, writer) = stream.into_split();
+    let writer = Arc::new(Mutex::new(writer));
     Ok((TokioReadHalf(reader), TokioWriteHalf(writer)))
 }
 
@@ -62,10 +79,14 @@ impl ReadHalf for TokioReadHalf {
 
 impl WriteHalf for TokioWriteHalf {
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
+        Pin::new(&mut *lock(&self.0)).poll_write(cx, bytes)
+    }
+
+    fn direct(&self) -> Option<Arc<dyn DirectWriter>> {
+        Some(Arc::new(Direct(Arc::clone(&self.0))))
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+        Pin::new(&mut *lock(&self.0)).poll_shutdown(cx)
     }
 }

@@ -38,6 +38,21 @@ async fn asker_and_host() -> (Cluster, Cluster, Region<u64, Answer>) {
     (asker, host, region)
 }
 
+/// The host stops, and the asker has noticed: what it writes before that to a link that is still open may be
+/// handled, for all it knows.
+async fn stop(host: &Cluster, asker: &Cluster) {
+    host.stop().await;
+    let is_open = async || {
+        let links = asker.links().await.unwrap();
+        links
+            .iter()
+            .any(|link| link.is_open && link.kind == LinkKind::User)
+    };
+    while is_open().await {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// How asks that are begun now end, when `meanwhile` is done while they wait.
 async fn ask_all(region: &Region<u64, Answer>, meanwhile: impl Future<Output = ()>) -> Vec<AskError> {
     let asks: Vec<_> = (0..ASKS)
@@ -69,16 +84,7 @@ fn say(failures: &[AskError]) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn asks_of_a_node_that_is_gone_and_still_a_member_say_that_they_were_not_handled() {
     let (asker, host, region) = asker_and_host().await;
-    host.stop().await;
-    let is_open = async || {
-        let links = asker.links().await.unwrap();
-        links
-            .iter()
-            .any(|link| link.is_open && link.kind == LinkKind::User)
-    };
-    while is_open().await {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    stop(&host, &asker).await;
     let failures = ask_all(&region, async {}).await;
     assert_eq!(failures.len() as u64, ASKS);
     assert_eq!(say(&failures), 0);
@@ -87,7 +93,7 @@ async fn asks_of_a_node_that_is_gone_and_still_a_member_say_that_they_were_not_h
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_stops_tells_its_callers_what_it_has_not_sent() {
     let (asker, host, region) = asker_and_host().await;
-    host.stop().await;
+    stop(&host, &asker).await;
     let failures = ask_all(&region, async {
         // They are in the node, and wait for a link.
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -101,7 +107,7 @@ async fn a_node_that_stops_tells_its_callers_what_it_has_not_sent() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_downed_tells_its_callers_what_it_has_not_sent() {
     let (asker, host, region) = asker_and_host().await;
-    host.stop().await;
+    stop(&host, &asker).await;
     let failures = ask_all(&region, async {
         tokio::time::sleep(Duration::from_millis(20)).await;
         asker.down(asker.address()).await.unwrap();
@@ -115,7 +121,7 @@ async fn a_node_that_is_downed_tells_its_callers_what_it_has_not_sent() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn asks_that_wait_for_a_member_which_is_removed_say_that_they_were_not_handled() {
     let (asker, host, region) = asker_and_host().await;
-    host.stop().await;
+    stop(&host, &asker).await;
     let failures = ask_all(&region, async {
         asker.remove(host.address()).await.unwrap();
         // Those asked before waited for a link; those asked after wait for a home.

@@ -164,6 +164,7 @@ pub const DRIVER: House = House {
             "mailbox",
             "queue_bounds",
             "request",
+            "shortcut",
             "shutdown",
             "stats",
             "store",

@@ -53,8 +53,10 @@ impl<R> ReplyTo<R> {
 
 impl<R: Serialize> ReplyTo<R> {
     /// Sends the answer. It is dropped if nobody waits for it any more.
-    pub fn send(self, reply: &R) {
-        self.settle(Ok(codec::encode_answer(reply)));
+    pub fn send(mut self, reply: &R) {
+        if let Some(ask) = self.ask.take() {
+            self.reports.answers(ask, Ok(codec::encode_answer(reply)));
+        }
     }
 }
 

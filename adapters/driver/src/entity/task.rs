@@ -114,7 +114,7 @@ impl Life {
 
     pub(crate) fn answer(&mut self, result: Result<Payload, AskFailure>) {
         if let Some(ask) = self.context.take_ask() {
-            self.reports().answered(ask, result);
+            self.reports().answers(ask, result);
         }
     }
 

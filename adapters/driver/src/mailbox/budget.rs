@@ -39,6 +39,11 @@ impl MailboxBudget {
         self.used.load(Ordering::Relaxed) as f64 / self.soft_max.max(1) as f64
     }
 
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.used.load(Ordering::Relaxed) == 0
+    }
+
     /// Whether user links may be read.
     pub(crate) fn has_room(&self) -> bool {
         self.used.load(Ordering::Relaxed) < self.soft_max

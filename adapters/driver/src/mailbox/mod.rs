@@ -14,5 +14,5 @@ pub(crate) use gate::MailboxGate;
 pub(crate) use occasion::Occasion;
 pub(crate) use parting::PartingStarter;
 pub(crate) use queue::{MAILBOX_MESSAGES_MAX, Mailbox, MailboxMessage, MailboxRefusal};
-pub(crate) use reports::{EntityStart, Reports, SleepUntil, Starter};
+pub(crate) use reports::{EntityStart, Reported, Reports, SleepUntil, Starter};
 pub(crate) use who::Who;

@@ -84,12 +84,12 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Puts a message in.
+    /// Puts a message in; whom to wake for it.
     pub(crate) fn push(
         &self,
         delivery: MailboxMessage,
         budget: &MailboxBudget,
-    ) -> Result<(), MailboxRefusal> {
+    ) -> Result<Option<Waker>, MailboxRefusal> {
         let mut inside = lock(&self.inside);
         match inside.lifecycle {
             EntityLifecycle::Open | EntityLifecycle::Draining => {}
@@ -105,10 +105,7 @@ impl Mailbox {
             inside.queue.reserve_exact(1);
         }
         inside.queue.push_back(delivery);
-        let waker = inside.waker.take();
-        drop(inside);
-        wake(waker);
-        Ok(())
+        Ok(inside.waker.take())
     }
 
     /// How many messages wait.

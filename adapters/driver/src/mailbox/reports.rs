@@ -6,6 +6,7 @@ use std::future::{Future, pending};
 use std::sync::Arc;
 
 use quorate_core::input::HostReport;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
 use quorate_core::time::Instant;
@@ -17,6 +18,7 @@ use super::queue::Mailbox;
 use super::who::Who;
 use crate::counters::{DurableCounters, FailureCounters};
 use crate::runtime::Runtime;
+use crate::shortcut::ShortcutPlace;
 use crate::sync::{Notify, Pile, Task};
 
 /// Waits for a time of the users' runtime.
@@ -39,10 +41,17 @@ impl fmt::Debug for SleepUntil {
     }
 }
 
+/// What something that runs here has said, and who ordered it.
+pub(crate) type Reported = (Requester, HostReport);
+
 /// Where entities report to. Bounded by what the pump has ordered: two reports per delivery and two per slot.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     queue: Pile<HostReport>,
+    /// Who orders what reports here; nobody where there is no node.
+    owner: Option<Requester>,
+    /// The way past the queue.
+    pub(crate) shortcut: Arc<ShortcutPlace<Reported>>,
     /// What waits in all mailboxes of the node.
     pub(crate) budget: Arc<MailboxBudget>,
     pub(crate) wake: Arc<Notify>,
@@ -61,6 +70,7 @@ pub(crate) struct Reports {
 impl Reports {
     pub(crate) fn new(wake: Arc<Notify>, gate: MailboxGate, sleep: SleepUntil) -> Self {
         Self {
+            owner: Some(Requester::Sharding),
             wake,
             gate: Arc::new(gate),
             sleep: Some(sleep),
@@ -70,8 +80,10 @@ impl Reports {
 
     /// The same for another table of the same node: slots and reports of its own, one room and one gate for
     /// both.
-    pub(crate) fn beside(&self) -> Self {
+    pub(crate) fn beside(&self, owner: Requester) -> Self {
         Self {
+            owner: Some(owner),
+            shortcut: Arc::clone(&self.shortcut),
             budget: Arc::clone(&self.budget),
             wake: Arc::clone(&self.wake),
             gate: Arc::clone(&self.gate),
@@ -99,6 +111,25 @@ impl Reports {
     /// What became of an ask.
     pub(crate) fn answered(&self, ask: AskRef, result: Result<Payload, AskFailure>) {
         self.push(HostReport::Answered { ask, result });
+    }
+
+    /// The same, said by whoever holds no lock of this crate: at once, if it is the only thing that is to be
+    /// said.
+    pub(crate) fn answers(&self, ask: AskRef, result: Result<Payload, AskFailure>) {
+        let report = HostReport::Answered { ask, result };
+        let owner = self.owner.filter(|_| self.is_quiet());
+        let left = match owner {
+            Some(owner) => self.shortcut.say((owner, report)).map_err(|(_, report)| report),
+            None => Err(report),
+        };
+        if let Err(report) = left {
+            self.push(report);
+        }
+    }
+
+    /// Whether nothing waits to be handled here, nor to be heard.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && self.budget.is_empty()
     }
 
     /// An entity has failed, and all of its shard with it.

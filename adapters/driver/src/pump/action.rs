@@ -1,5 +1,7 @@
 //! What the loop has to do for the pump. Plain values: a test plays the hands.
 
+use std::task::Waker;
+
 use quorate_core::effect::{Answer, HaltReason};
 use quorate_core::event::Event;
 use quorate_links::LinkOrder;
@@ -18,4 +20,12 @@ pub(crate) enum LoopAction {
     Answer(Sender<Answer>, Answer),
     /// Everything was said: finish.
     Halt(HaltReason),
+}
+
+/// What is left to do of an order.
+pub(crate) enum AfterOrder {
+    Nothing,
+    Start(Task),
+    /// This task has something to look at.
+    Wake(Waker),
 }

@@ -1,15 +1,31 @@
 //! What the parts of the pump share: who this node is, the time of the turn, counters and the ways out.
 
 use std::collections::VecDeque;
+use std::task::Waker;
 
 use quorate_core::config::ValidConfig;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::Input;
+use quorate_core::paths::state::name::PathId;
+use quorate_core::sharding::ids::KindId;
+use quorate_core::singleton::state::SingletonId;
 use quorate_core::time::{Instant, Now};
 
 use super::action::LoopAction;
 use crate::log_limit::LogLimit;
 use crate::stats::HostStats;
+use crate::sync::WakeLater;
+
+/// What is registered on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RegisteredName {
+    Kind(KindId),
+    Singleton(SingletonId),
+    Path(PathId),
+}
+
+/// So many turns with a message each and no more: whoever has one to say is most likely alone.
+const LONE_TURNS: u32 = 8;
 
 /// See the module.
 pub(crate) struct PumpBase {
@@ -18,6 +34,10 @@ pub(crate) struct PumpBase {
     pub(crate) now: Now,
     pub(crate) stats: HostStats,
     pub(crate) log: LogLimit,
+    /// Who has something to look at, once the pump is free.
+    pub(crate) woken: WakeLater,
+    /// How many turns had one message, since one had more.
+    lone_turns: u32,
     pub(crate) actions: VecDeque<LoopAction>,
     /// What the node hears once it has finished with its present input.
     pub(crate) feedback: VecDeque<Input<'static>>,
@@ -34,6 +54,8 @@ impl PumpBase {
             now,
             stats: HostStats::default(),
             log: LogLimit::new(log_lines),
+            woken: WakeLater::default(),
+            lone_turns: LONE_TURNS,
             actions: VecDeque::new(),
             feedback: VecDeque::new(),
             look_at: None,
@@ -42,6 +64,30 @@ impl PumpBase {
 
     pub(crate) fn act(&mut self, action: LoopAction) {
         self.actions.push_back(action);
+    }
+
+    /// A turn had so many messages.
+    pub(crate) const fn turned(&mut self, messages: usize) {
+        match messages {
+            0 => {}
+            1 => self.lone_turns = self.lone_turns.saturating_add(1),
+            _ => self.lone_turns = 0,
+        }
+    }
+
+    /// Whether messages come one at a time. What comes in batches is better left to the loop: the more it
+    /// finds, the less each costs.
+    pub(crate) const fn is_one_at_a_time(&self) -> bool {
+        self.lone_turns >= LONE_TURNS
+    }
+
+    /// Somebody has something to look at: once the pump is free, if messages come one at a time.
+    pub(crate) fn wake(&mut self, waker: Waker) {
+        if self.is_one_at_a_time() {
+            self.woken.push(waker);
+        } else {
+            waker.wake();
+        }
     }
 }
 

@@ -37,6 +37,18 @@ impl<M: Machine> Pump<M> {
         self.drive_node();
     }
 
+    /// Whether no caller of this node waits for an answer.
+    pub(crate) const fn has_no_asks(&self) -> bool {
+        self.replies.has_no_asks()
+    }
+
+    /// Somebody waits for an answer that never comes.
+    #[cfg(test)]
+    pub(crate) fn opens_an_ask(&mut self) {
+        let (reply, _) = crate::sync::oneshot();
+        self.replies.insert(ReplyWaiter::Ask(reply));
+    }
+
     /// Whether messages of this node's callers may come in now.
     pub(crate) fn takes_user_commands(&mut self) -> bool {
         !self.linked.links.slows_senders()

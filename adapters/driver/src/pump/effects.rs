@@ -7,7 +7,7 @@ use quorate_core::input::{Command, HostReport, Input, ShardingCommand, Token};
 use quorate_core::owner::Requester;
 
 use super::Pump;
-use super::action::LoopAction;
+use super::action::{AfterOrder, LoopAction};
 use super::limits::FEEDBACK_PER_TURN;
 use super::machine::Machine;
 use super::replies::{AfterReply, ReplyWaiter};
@@ -64,8 +64,9 @@ impl<M: Machine> Pump<M> {
     /// Something for what runs here.
     fn order(&mut self, owner: Requester, order: HostOrder) {
         match self.hosted.order(owner, order) {
-            Ok(Some(task)) => self.base.act(LoopAction::Start(task)),
-            Ok(None) => {}
+            Ok(AfterOrder::Nothing) => {}
+            Ok(AfterOrder::Wake(waker)) => self.base.wake(waker),
+            Ok(AfterOrder::Start(task)) => self.base.act(LoopAction::Start(task)),
             Err(report) => {
                 if matches!(report, HostReport::Refused { .. }) {
                     self.base.stats.mailbox_refused += 1;
@@ -78,6 +79,7 @@ impl<M: Machine> Pump<M> {
     fn reply(&mut self, token: Token, answer: Answer) {
         match self.replies.answer(token, answer) {
             None => {}
+            Some(AfterReply::Wake(waker)) => self.base.wake(waker),
             Some(AfterReply::Answer(reply, answer)) => self.base.act(LoopAction::Answer(reply, answer)),
             Some(AfterReply::Undo(undo)) => self.hosted.undo(undo),
         }

@@ -11,25 +11,18 @@ use quorate_core::load::state::sample::LoadPartId;
 use quorate_core::ordered::OrderedMap;
 use quorate_core::owner::Requester;
 use quorate_core::paths::protocol::PathPick;
-use quorate_core::paths::state::name::PathId;
-use quorate_core::sharding::ids::{KindId, Slot};
+use quorate_core::sharding::ids::Slot;
 use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided};
-use quorate_core::singleton::state::SingletonId;
 
+use super::action::AfterOrder;
+pub(crate) use super::base::RegisteredName;
 use super::slots::{KindLoad, Slots};
 use crate::allocating::Decider;
 use crate::listeners::Gate;
-use crate::mailbox::{EntityStart, Mailbox, MailboxMessage, Occasion, Reports, Starter, Who};
+use crate::mailbox::{EntityStart, Mailbox, MailboxMessage, Occasion, Reported, Reports, Starter, Who};
+use crate::shortcut::ShortcutPlace;
 use crate::stats::HostStats;
 use crate::sync::Task;
-
-/// What is registered on a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum RegisteredName {
-    Kind(KindId),
-    Singleton(SingletonId),
-    Path(PathId),
-}
 
 #[derive(Clone)]
 struct RegisteredHost {
@@ -63,8 +56,8 @@ impl Hosted {
     pub(crate) fn new(reports: Arc<Reports>) -> Self {
         Self {
             known: OrderedMap::new(),
-            instances: Slots::new(Arc::new(reports.beside())),
-            paths: Slots::new(Arc::new(reports.beside())),
+            instances: Slots::new(Arc::new(reports.beside(Requester::Singleton))),
+            paths: Slots::new(Arc::new(reports.beside(Requester::Path))),
             entities: Slots::new(reports),
         }
     }
@@ -224,15 +217,24 @@ impl Hosted {
                 }
             }
         };
-        let holders = self.entities.holders(looks).into_iter();
-        let holders = holders.chain(self.instances.holders(looks));
-        let holders = holders.chain(self.paths.holders(looks));
-        holders.map(|who| who.map(name)).collect()
+        let holders = Self::OWNERS.map(|owner| self.slots(owner).holders(looks));
+        holders.into_iter().flatten().map(|who| who.map(name)).collect()
     }
 
     /// Whether something was taken over of which the node has not heard.
     pub(crate) fn has_reports(&self) -> bool {
         self.entities.has_reports() || self.instances.has_reports() || self.paths.has_reports()
+    }
+
+    /// The way past the queues of what was reported.
+    pub(crate) fn shortcut(&self) -> Arc<ShortcutPlace<Reported>> {
+        Arc::clone(&self.entities.reports().shortcut)
+    }
+
+    /// Whether nothing waits for anything that runs here, and nothing was reported that is not heard yet.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let is_quiet = |owner: &Requester| self.slots(*owner).reports().is_quiet();
+        !self.has_reports() && Self::OWNERS.iter().all(is_quiet)
     }
 
     /// Takes over what was reported, unless there is something of an earlier time.
@@ -257,16 +259,16 @@ impl Hosted {
     pub(crate) fn all_reports(&mut self) -> Vec<(Requester, HostReport)> {
         let mut all = Vec::new();
         for owner in Self::OWNERS {
-            let reports = self.slots_mut(owner).all_reports();
-            all.extend(reports.into_iter().map(|report| (owner, report)));
+            let reports = self.slots_mut(owner).all_reports().into_iter();
+            all.extend(reports.map(|report| (owner, report)));
         }
         all
     }
 
     /// Does what the core orders. What cannot be done is said at once.
-    pub(crate) fn order(&mut self, owner: Requester, order: HostOrder) -> Result<Option<Task>, HostReport> {
+    pub(crate) fn order(&mut self, owner: Requester, order: HostOrder) -> Result<AfterOrder, HostReport> {
         match order {
-            HostOrder::Start { slot, instance } => self.start(owner, slot, instance).map(Some),
+            HostOrder::Start { slot, instance } => self.start(owner, slot, instance).map(AfterOrder::Start),
             HostOrder::Deliver {
                 slot,
                 payload,
@@ -276,15 +278,17 @@ impl Hosted {
             } => {
                 let occasion = Occasion::of(reply_to, deadline, chain);
                 let delivery = MailboxMessage { payload, occasion };
-                self.slots_mut(owner).deliver(slot, delivery).map(|()| None)
+                let waker = self.slots_mut(owner).deliver(slot, delivery)?;
+                Ok(waker.map_or(AfterOrder::Nothing, AfterOrder::Wake))
             }
-            HostOrder::Stop { slot } => self.slots(owner).end(slot, Mailbox::drain).map(|()| None),
-            HostOrder::StopWithState { slot } => self
-                .slots(owner)
-                .end(slot, Mailbox::drain_with_state)
-                .map(|()| None),
-            HostOrder::Kill { slot } => self.slots(owner).end(slot, Mailbox::kill).map(|()| None),
+            HostOrder::Stop { slot } => self.end(owner, slot, Mailbox::drain),
+            HostOrder::StopWithState { slot } => self.end(owner, slot, Mailbox::drain_with_state),
+            HostOrder::Kill { slot } => self.end(owner, slot, Mailbox::kill),
         }
+    }
+
+    fn end(&self, owner: Requester, slot: Slot, how: fn(&Mailbox)) -> Result<AfterOrder, HostReport> {
+        self.slots(owner).end(slot, how).map(|()| AfterOrder::Nothing)
     }
 
     /// Stops all of them now. What to say of the asks that they have not begun with.
@@ -381,7 +385,7 @@ mod tests {
     use quorate_core::effect::PlacementToken;
     use quorate_core::sharding::chain::AskChain;
     use quorate_core::sharding::errors::AskFailure;
-    use quorate_core::sharding::ids::{EntityId, Payload, ShardId};
+    use quorate_core::sharding::ids::{EntityId, KindId, Payload, ShardId};
 
     use super::*;
 
@@ -412,7 +416,7 @@ mod tests {
         let slot = slot(generation);
         matches!(
             hosted.order(Requester::Sharding, HostOrder::Start { slot, instance }),
-            Ok(Some(_))
+            Ok(AfterOrder::Start(_))
         )
     }
 
@@ -451,7 +455,7 @@ mod tests {
                 chain: AskChain::default(),
             };
             match hosted.order(Requester::Sharding, deliver) {
-                Ok(None) => assert!(is_there, "{generation}"),
+                Ok(AfterOrder::Nothing) => assert!(is_there, "{generation}"),
                 Err(HostReport::Refused { reason, .. }) => {
                     assert_eq!((is_there, reason), (false, AskFailure::EntityStoppedUnhandled));
                 }

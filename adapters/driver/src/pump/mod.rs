@@ -44,8 +44,9 @@ use std::sync::Arc;
 use quorate_core::config::ValidConfig;
 use quorate_core::effect::{Answer, HaltReason};
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::Input;
+use quorate_core::input::{HostReport, Input};
 use quorate_core::node::Node;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::ids::KindId;
 use quorate_core::singleton::state::SingletonId;
 use quorate_core::time::{Instant, Now};
@@ -65,12 +66,14 @@ use replies::{Replies, ReplyWaiter};
 
 use crate::commands::{ControlCommand, Registration};
 use crate::lease::Leases;
-use crate::mailbox::Reports;
+use crate::mailbox::{Reported, Reports};
 use crate::notices::Followers;
 use crate::security::Authentication;
+use crate::shortcut::ShortcutPlace;
 use crate::stats::NodeStats;
 use crate::store::Stores;
 use crate::subscriptions::Subscriptions;
+use crate::sync::WakeLater;
 use crate::transport::HandshakeStats;
 
 /// The node with everything between it and the sockets.
@@ -272,9 +275,10 @@ impl<M: Machine> Pump<M> {
         self.drive_node();
     }
 
-    /// Hands what entities and instances reported to the node, at most a batch of each per turn.
-    pub(crate) fn take_reports(&mut self) {
+    /// Hands what entities and instances reported to the node, at most a batch of each per turn. How many.
+    pub(crate) fn take_reports(&mut self) -> usize {
         self.hosted.take_reports();
+        let mut taken = 0;
         for owner in Hosted::OWNERS {
             for _ in 0..REPORTS_PER_TURN {
                 let Some(report) = self.hosted.next_report(owner) else {
@@ -282,8 +286,26 @@ impl<M: Machine> Pump<M> {
                 };
                 self.linked.handle(Input::Host(owner, report));
                 self.drive_node();
+                taken += 1;
             }
         }
+        taken
+    }
+
+    /// One report past the queue, when nothing is in it: what the loop would have come to next.
+    pub(crate) fn report(&mut self, owner: Requester, report: HostReport) {
+        self.linked.handle(Input::Host(owner, report));
+        self.drive_node();
+    }
+
+    /// The way past the queues of what was reported.
+    pub(crate) fn shortcut(&self) -> Arc<ShortcutPlace<Reported>> {
+        self.hosted.shortcut()
+    }
+
+    /// Whether nothing waits for anything that runs here, and nothing was reported that is not heard yet.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.hosted.is_quiet()
     }
 
     /// Whether user links are read: mailboxes have room. Buffers never pause a link (10.14 b).
@@ -315,18 +337,34 @@ impl<M: Machine> Pump<M> {
     }
 
     /// Reads user links in turn, at most `frames` frames, while there is room. What came back is heard
-    /// before: of one sender's messages those that found no room keep their place.
-    pub(crate) fn read_users(&mut self, frames: usize) {
-        for _ in 0..frames {
+    /// before: of one sender's messages those that found no room keep their place. How many there were.
+    pub(crate) fn read_users(&mut self, frames: usize) -> usize {
+        for read in 0..frames {
             if self.linked.links.has_events() {
-                return;
+                return read;
             }
             let has_room = self.has_room();
             if !self.linked.next_frame(has_room) {
-                return;
+                return read;
             }
             self.drive_node();
         }
+        frames
+    }
+
+    /// A turn had so many messages.
+    pub(crate) const fn turned(&mut self, messages: usize) {
+        self.base.turned(messages);
+    }
+
+    /// Whether messages come one at a time.
+    pub(crate) const fn is_one_at_a_time(&self) -> bool {
+        self.base.is_one_at_a_time()
+    }
+
+    /// Who is to be woken once the pump is free: has to be done before anybody waits.
+    pub(crate) fn take_woken(&mut self) -> WakeLater {
+        std::mem::take(&mut self.base.woken)
     }
 
     /// The next thing for the hands.

@@ -11,6 +11,7 @@ use quorate_core::paths::state::name::PathId;
 use quorate_core::sharding::ids::{Payload, Slot};
 use quorate_core::token::Token;
 
+use super::action::AfterOrder;
 use super::hosted::{Hosted, RegisteredName};
 use crate::mailbox::{EntityStart, Starter};
 use crate::sync::{Task, lock};
@@ -50,7 +51,10 @@ fn an_instance_gets_what_was_left_to_it_and_is_told_to_leave_its_own() {
         state: Some(Payload::from([7])),
     };
     let start = HostOrder::Start { slot: SLOT, instance };
-    assert!(matches!(hosted.order(Requester::Path, start), Ok(Some(_))));
+    assert!(matches!(
+        hosted.order(Requester::Path, start),
+        Ok(AfterOrder::Start(_))
+    ));
     let part = LoadPartId(path.raw());
     assert_eq!((hosted.live(), hosted.instances_of(part)), (1, 1));
     assert!(hosted.load_of_kinds().iter().any(|load| load.part == part));

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::task::Waker;
 
 use quorate_core::effect::{Answer, CommandError, DdataAnswer};
 use quorate_core::input::Token;
@@ -39,6 +40,8 @@ pub(crate) enum ReplyWaiter {
 
 /// What the pump has to do after an answer.
 pub(crate) enum AfterReply {
+    /// Its caller has an answer to look at.
+    Wake(Waker),
     /// Its caller is answered.
     Answer(Sender<Answer>, Answer),
     /// A registration was refused.
@@ -51,12 +54,15 @@ pub(crate) enum AfterReply {
 pub(crate) struct Replies {
     next: Token,
     waiting: HashMap<Token, ReplyWaiter>,
+    /// How many of those are asks.
+    asks: usize,
 }
 
 impl Replies {
     /// Keeps a waiter under a token that was never used.
     pub(crate) fn insert(&mut self, waiting: ReplyWaiter) -> Token {
         self.next = self.next.wrapping_add(1);
+        self.asks += usize::from(matches!(waiting, ReplyWaiter::Ask(_)));
         self.waiting.insert(self.next, waiting);
         self.next
     }
@@ -65,7 +71,8 @@ impl Replies {
     pub(crate) fn answer(&mut self, token: Token, answer: Answer) -> Option<AfterReply> {
         match self.waiting.remove(&token)? {
             ReplyWaiter::Ask(reply) => {
-                reply.send(match answer {
+                self.asks -= 1;
+                let waker = reply.put(match answer {
                     Answer::Asked(result) => result,
                     Answer::Done
                     | Answer::Refused(_)
@@ -75,7 +82,7 @@ impl Replies {
                     | Answer::Journal(_)
                     | Answer::Kv(_) => Err(AskFailure::NodeStopped),
                 });
-                None
+                waker.map(AfterReply::Wake)
             }
             ReplyWaiter::Data(reply) => {
                 match answer {
@@ -127,9 +134,15 @@ impl Replies {
         }
     }
 
+    /// Whether no ask is open.
+    pub(crate) const fn has_no_asks(&self) -> bool {
+        self.asks == 0
+    }
+
     /// Lets go of everybody; they learn that the node has stopped.
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
+        self.asks = 0;
     }
 }
 

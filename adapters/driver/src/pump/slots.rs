@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::Waker;
 
 use quorate_core::input::{HostReport, Recipient};
 use quorate_core::load::state::sample::LoadPartId;
@@ -186,7 +187,12 @@ impl Slots {
         u32::try_from(self.places.iter().flatten().filter(of_it).count()).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn deliver(&mut self, slot: Slot, delivery: MailboxMessage) -> Result<(), HostReport> {
+    /// Whom to wake for it.
+    pub(super) fn deliver(
+        &mut self,
+        slot: Slot,
+        delivery: MailboxMessage,
+    ) -> Result<Option<Waker>, HostReport> {
         let refused = |delivery: MailboxMessage, reason| HostReport::Refused {
             slot,
             ask: delivery.into_ask(),
@@ -197,11 +203,11 @@ impl Slots {
         };
         let kind = live.kind;
         match live.mailbox.push(delivery, &self.reports.budget) {
-            Ok(()) => {
+            Ok(waker) => {
                 if let Some((_, delivered)) = kind.and_then(|kind| self.kinds.get_mut(kind)) {
                     *delivered += 1;
                 }
-                Ok(())
+                Ok(waker)
             }
             Err(MailboxRefusal::Full(delivery)) => Err(refused(delivery, AskFailure::MailboxFull)),
             Err(MailboxRefusal::Gone(delivery)) => Err(refused(delivery, AskFailure::EntityStoppedUnhandled)),

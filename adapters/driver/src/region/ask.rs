@@ -105,7 +105,7 @@ fn submit(shared: Arc<Shared>, to: Recipient, payload: Payload, timeout: Duratio
         chain,
         reply,
     };
-    match shared.try_user(command) {
+    match shared.try_ask(command) {
         Ok(()) => AskProgress::Waiting(answer),
         Err((_, Some(command))) => {
             let submission = async move { shared.user(command).await };

@@ -2,7 +2,7 @@
 //! pump and decide nothing. A reader has one buffer and reads on only when it gets it back: that is all there
 //! is to back-pressure. Spec: sharding 10.2, I-91.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -11,7 +11,7 @@ use std::task::Poll;
 use crate::proved::Proved;
 use crate::runtime::Runtime;
 use crate::sync::{Either, Notify, Pile, Rarely, both, lock, race};
-use crate::transport::{Datagrams, LinkRead, LinkReader, LinkWriter, Unproved};
+use crate::transport::{Datagrams, DirectWriter, LinkRead, LinkReader, LinkWriter, Unproved};
 use quorate_core::time::Instant;
 use quorate_links::limits::READ_BYTES_MIN;
 use quorate_links::{LinkId, LinkInput, PeerIdentity, ReadChunk};
@@ -76,11 +76,34 @@ impl LinkInputs {
 
 #[derive(Debug, Default)]
 struct WriterOrders {
-    write: VecDeque<Vec<u8>>,
+    /// Each from where on it is to be written.
+    write: VecDeque<(Vec<u8>, usize)>,
+    /// Its task has taken something that is not written yet.
+    is_writing: bool,
+    /// The way past the task.
+    direct: Option<Arc<dyn DirectWriter>>,
     read: Option<ReadChunk>,
     drain: bool,
     finish: bool,
     abort: bool,
+}
+
+/// What the loop wants of the tasks of each link.
+#[derive(Debug, Default)]
+pub(crate) struct LinkTable(Mutex<HashMap<LinkId, Arc<LinkControl>>>);
+
+impl LinkTable {
+    pub(crate) fn insert(&self, link: LinkId, control: Arc<LinkControl>) {
+        lock(&self.0).insert(link, control);
+    }
+
+    pub(crate) fn get(&self, link: LinkId) -> Option<Arc<LinkControl>> {
+        lock(&self.0).get(&link).cloned()
+    }
+
+    pub(crate) fn remove(&self, link: LinkId) -> Option<Arc<LinkControl>> {
+        lock(&self.0).remove(&link)
+    }
 }
 
 /// What the loop wants of a link's tasks.
@@ -92,18 +115,45 @@ pub(crate) struct LinkControl {
     datagrams: OnceLock<Arc<dyn Datagrams>>,
 }
 
+impl WriterOrders {
+    /// How many of these bytes were written past the link's task: none if it has others to write, or if it
+    /// has to see to something.
+    fn try_write(&self, bytes: &[u8]) -> usize {
+        let is_busy = self.is_writing || self.abort || self.finish || self.drain || !self.write.is_empty();
+        match &self.direct {
+            // An error is found again by the task.
+            Some(direct) if !is_busy => direct.try_write(bytes).unwrap_or(0),
+            Some(_) | None => 0,
+        }
+    }
+}
+
 /// What a writer does next.
 enum WriterStep {
-    Write(Vec<u8>),
+    Write(Vec<u8>, usize),
     Drain,
     Finish,
     Abort,
 }
 
 impl LinkControl {
-    pub(crate) fn write(&self, bytes: Vec<u8>) {
-        lock(&self.orders).write.push_back(bytes);
+    /// The link can be written to past its task.
+    pub(crate) fn write_by(&self, direct: Option<Arc<dyn DirectWriter>>) {
+        lock(&self.orders).direct = direct;
+    }
+
+    /// Has bytes written: `at_once` if that is wanted, nothing waits before them and the system takes them,
+    /// and gives the buffer back then; else by the link's task.
+    pub(crate) fn write(&self, bytes: Vec<u8>, at_once: bool) -> Option<Vec<u8>> {
+        let mut orders = lock(&self.orders);
+        let written = if at_once { orders.try_write(&bytes) } else { 0 };
+        if at_once && written == bytes.len() {
+            return Some(bytes);
+        }
+        orders.write.push_back((bytes, written));
+        drop(orders);
         self.writer.notify();
+        None
     }
 
     /// The link has a way for datagrams.
@@ -132,7 +182,10 @@ impl LinkControl {
     }
 
     pub(crate) fn abort(&self) {
-        lock(&self.orders).abort = true;
+        let mut orders = lock(&self.orders);
+        orders.abort = true;
+        orders.direct = None;
+        drop(orders);
         self.writer.notify();
         self.reader.notify();
     }
@@ -157,17 +210,22 @@ impl LinkControl {
         poll_fn(|cx| {
             loop {
                 let mut orders = lock(&self.orders);
+                orders.is_writing = false;
                 if orders.abort {
                     return Poll::Ready(WriterStep::Abort);
                 }
-                if let Some(bytes) = orders.write.pop_front() {
-                    return Poll::Ready(WriterStep::Write(bytes));
+                if let Some((bytes, from)) = orders.write.pop_front() {
+                    orders.is_writing = true;
+                    return Poll::Ready(WriterStep::Write(bytes, from));
                 }
-                if orders.finish {
-                    return Poll::Ready(WriterStep::Finish);
-                }
-                if orders.drain {
-                    return Poll::Ready(WriterStep::Drain);
+                if orders.finish || orders.drain {
+                    // Nothing is written any more, and the stream ends with its writer.
+                    orders.direct = None;
+                    return Poll::Ready(if orders.finish {
+                        WriterStep::Finish
+                    } else {
+                        WriterStep::Drain
+                    });
                 }
                 drop(orders);
                 if self.writer.poll(cx).is_pending() {
@@ -282,8 +340,9 @@ async fn write(
                 let _ = race(control.until_aborted(&control.writer), writer.close()).await;
                 break;
             }
-            WriterStep::Write(bytes) => {
-                match race(control.until_aborted(&control.writer), writer.write_all(&bytes)).await {
+            WriterStep::Write(bytes, from) => {
+                let left = bytes.get(from..).unwrap_or_default();
+                match race(control.until_aborted(&control.writer), writer.write_all(left)).await {
                     Either::Left(()) => break,
                     Either::Right(Ok(())) => inputs.push(LinkInput::Written(link, bytes)),
                     Either::Right(Err(_)) => {

@@ -4,8 +4,12 @@
 //! the links have a runtime of their own, entities run on the users'. Spec: `ARCHITECTURE.md`.
 
 mod causes;
+mod ending;
 mod hands;
 mod link;
+mod place;
+#[cfg(test)]
+mod place_tests;
 mod runner;
 
 use std::collections::VecDeque;
@@ -13,12 +17,10 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use async_channel::Receiver;
 use quorate_core::event::Event;
 use quorate_core::membership::member::Status;
-use quorate_core::sharding::errors::AskFailure;
 use quorate_core::time::Instant;
 use quorate_core::view::View;
 use quorate_links::limits::SLOW_PEER_PATIENCE;
@@ -37,6 +39,7 @@ use crate::sync::yield_now;
 use crate::transport::{Accepted, Transport};
 use hands::{LoopHands, source};
 use link::LinkInputs;
+use place::{PumpPlace, StandingPump};
 
 /// Messages of this node's callers, and frames of peers' user links, in one turn: about half a millisecond
 /// together, so that a heartbeat never waits longer than that for its turn.
@@ -45,14 +48,11 @@ const MESSAGES_PER_TURN: usize = 256;
 /// Other commands in one turn.
 const COMMANDS_PER_TURN: usize = 64;
 
+/// How often a link is written to in one turn, if the system takes all of it: what waits has room then.
+const WRITES_PER_TURN: usize = 2;
+
 /// Links that peers opened and the loop has not looked at. The rest waits in the kernel's backlog.
 const KNOCKS_WAITING_MAX: usize = 16;
-
-/// How long a node that has finished may take to write what it still has to say, and its entities to end.
-const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// How long links that were cut may take to let go of their sockets: one look at each task.
-const CUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Where a node runs, and where what users wrote does.
 pub(crate) struct Runtimes<R> {
@@ -91,9 +91,16 @@ pub(crate) fn start<R: Runtime, T: Transport>(
         ended: commands.ended.clone(),
     };
     runtime.spawn(runner.run());
+    let shortcut = pump.shortcut();
+    let standing = StandingPump::new(pump, commands.user.clone(), hands.links());
+    let clock = runtime.clone();
+    let place = PumpPlace::new(standing, Arc::clone(&shared.wake), move || clock.now());
+    let place = Arc::new(place);
+    shared.shortcut.open(Arc::clone(&place) as _);
+    shortcut.open(Arc::clone(&place) as _);
     let node = Loop {
         runtime: runtime.clone(),
-        pump,
+        place,
         hands,
         shared,
         commands,
@@ -109,11 +116,18 @@ pub(crate) fn start<R: Runtime, T: Transport>(
     runtime.spawn(node.run());
 }
 
+/// When the loop takes its next turn.
+enum NextTurn {
+    AtOnce,
+    /// When something happens, or then.
+    Until(Option<Instant>),
+}
+
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 struct Loop<R, T: Transport> {
     runtime: R,
-    pump: Pump,
+    place: Arc<PumpPlace>,
     hands: LoopHands<R, T>,
     shared: Arc<Shared>,
     commands: Commands,
@@ -143,6 +157,8 @@ fn taken<T>(channel: &Receiver<T>) -> Option<T> {
 /// Whatever ends the loop, whoever waits for its end hears of it.
 impl<R, T: Transport> Drop for Loop<R, T> {
     fn drop(&mut self) {
+        // What it holds leads back to the place.
+        drop(self.place.take());
         let life = &self.shared.life;
         if life.termination().is_none() {
             life.cut();
@@ -153,74 +169,97 @@ impl<R, T: Transport> Drop for Loop<R, T> {
 
 impl<R: Runtime, T: Transport> Loop<R, T> {
     async fn run(mut self) {
-        loop {
-            let more = self.turn();
-            if self.ended.is_some() {
-                break;
-            }
-            if more {
-                self.pause().await;
-            } else {
-                self.wait().await;
+        while let Some(next) = self.next_turn() {
+            match next {
+                NextTurn::AtOnce => self.pause().await,
+                NextTurn::Until(deadline) => self.wait_until(deadline).await,
             }
         }
-        self.shut_down().await;
+        // Whoever panicked with the pump has left nothing that could say good-bye.
+        if !self.place.is_broken()
+            && let Some(standing) = self.place.take()
+        {
+            self.shut_down(standing).await;
+        }
     }
 
-    /// One turn; says whether there is more to do at once.
-    fn turn(&mut self) -> bool {
-        self.pump.set_time(self.runtime.now());
-        self.pump.tick();
-        self.take_links();
-        self.pump.take_leases();
-        self.pump.take_stored();
-        self.pump.take_load();
-        self.pump.take_reports();
-        self.take_commands();
-        self.take_log_commands();
-        self.take_data_commands();
-        let mut more = self.take_messages();
-        self.pump.read_users(MESSAGES_PER_TURN);
-        self.pump.flush();
-        self.act();
-        more |= self.pump.has_work() || !self.knocks.is_empty() || !self.commands.control.is_empty();
+    /// One turn; says when the next one is. `None`: this was the last.
+    fn next_turn(&mut self) -> Option<NextTurn> {
+        let place = Arc::clone(&self.place);
+        let mut turn = place.turn();
+        let standing = turn.as_mut().filter(|_| !place.is_broken())?;
+        let more = self.turn(standing);
+        standing.until = if more { None } else { self.deadline(&standing.pump) };
+        let next = if more {
+            NextTurn::AtOnce
+        } else {
+            NextTurn::Until(standing.until)
+        };
+        let woken = standing.pump.take_woken();
+        drop(turn);
+        // Who looks now finds the pump free.
+        woken.wake();
+        self.ended.is_none().then_some(next)
+    }
+
+    /// Says whether there is more to do at once.
+    fn turn(&mut self, standing: &mut StandingPump) -> bool {
+        let pump = &mut standing.pump;
+        pump.set_time(self.runtime.now());
+        pump.tick();
+        self.take_links(pump);
+        pump.take_leases();
+        pump.take_stored();
+        pump.take_load();
+        let mut messages = pump.take_reports();
+        self.take_commands(pump);
+        self.take_log_commands(pump);
+        self.take_data_commands(pump);
+        messages += self.take_messages(pump);
+        messages += pump.read_users(MESSAGES_PER_TURN);
+        pump.flush();
+        pump.turned(messages);
+        let pump = &mut standing.pump;
+        let mut more = pump.takes_user_commands() && !self.commands.user.is_empty();
+        more |= self.act(standing);
+        more |= standing.pump.has_work() || !self.knocks.is_empty() || !self.commands.control.is_empty();
         more |= !self.commands.data.is_empty() || !self.commands.data_later.is_empty();
         more |= !self.commands.logs.is_empty();
         more
     }
 
-    fn take_links(&mut self) {
+    fn take_links(&mut self, pump: &mut Pump) {
         for _ in 0..KNOCKS_WAITING_MAX {
             let Some(knock) = taken(&self.knocks) else {
                 break;
             };
-            if let Some(link) = self.pump.accepted(source(&knock.remote)) {
+            if let Some(link) = pump.accepted(source(&knock.remote)) {
                 self.hands.adopt(link, knock);
             }
         }
         if self.inputs.take_accept_failed() {
-            self.pump.short_of_sockets();
+            pump.short_of_sockets();
         }
         if let Some((count, reason)) = self.inputs.take_turned_away() {
-            self.pump.turned_away(count, reason);
+            pump.turned_away(count, reason);
         }
         let mut batch = std::mem::take(&mut self.batch);
         self.inputs.take(&mut batch);
         for input in batch.drain(..) {
-            self.pump.link(input);
+            pump.link(input);
         }
         self.batch = batch;
     }
 
-    fn take_commands(&mut self) {
+    fn take_commands(&mut self, pump: &mut Pump) {
         for _ in 0..COMMANDS_PER_TURN {
             match taken(&self.commands.control) {
                 Some(ControlCommand::Stop) => {
                     self.ended.get_or_insert(Termination::Stopped);
                 }
                 Some(command) => {
-                    self.pump.handshakes_below(self.hands.handshakes());
-                    self.pump.control(command);
+                    pump.handshakes_below(self.hands.handshakes());
+                    pump.control(command);
                 }
                 None => break,
             }
@@ -231,50 +270,65 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
     }
 
     /// What is for logs: never held up either, because handlers wait for it.
-    fn take_log_commands(&mut self) {
+    fn take_log_commands(&mut self, pump: &mut Pump) {
         for _ in 0..MESSAGES_PER_TURN {
             let Some(command) = taken(&self.commands.logs) else {
                 return;
             };
-            self.pump.journal(command);
+            pump.journal(command);
         }
     }
 
     /// Operations on replicated data: never held up by full mailboxes, whose handlers may be waiting for
     /// them.
-    fn take_data_commands(&mut self) {
+    fn take_data_commands(&mut self, pump: &mut Pump) {
         let (later, data) = (&self.commands.data_later, &self.commands.data);
         for _ in 0..MESSAGES_PER_TURN {
             let Some(command) = taken(later).or_else(|| taken(data)) else {
                 return;
             };
-            self.pump.data(command);
+            pump.data(command);
         }
     }
 
-    /// Says whether there are more that may come in at once. Asks after each message whether the next one
-    /// may: a batch of large ones is more than may wait for a link, and what is beyond that is refused.
-    fn take_messages(&mut self) -> bool {
+    /// Says how many there were. Asks after each message whether the next one may come in: a batch of large
+    /// ones is more than may wait for a link, and what is beyond that is refused.
+    fn take_messages(&mut self, pump: &mut Pump) -> usize {
         if self.commands.user.is_empty() {
-            return false;
+            return 0;
         }
-        for _ in 0..MESSAGES_PER_TURN {
-            if !self.pump.takes_user_commands() {
-                return false;
+        for taken in 0..MESSAGES_PER_TURN {
+            if !pump.takes_user_commands() {
+                return taken;
             }
             match self.commands.user.try_recv() {
-                Ok(command) => self.pump.user(command),
-                Err(_) => return false,
+                Ok(command) => pump.user(command),
+                Err(_) => return taken,
             }
         }
-        self.pump.takes_user_commands() && !self.commands.user.is_empty()
+        MESSAGES_PER_TURN
     }
 
-    fn act(&mut self) {
-        self.show();
-        while let Some(action) = self.pump.next_action() {
+    /// Says whether there is more to write at once.
+    fn act(&mut self, standing: &mut StandingPump) -> bool {
+        self.show(standing);
+        for _ in 0..WRITES_PER_TURN {
+            if !self.perform(standing) {
+                return false;
+            }
+            // What was written at once has made room for what waited.
+            standing.pump.flush();
+        }
+        true
+    }
+
+    /// Does what the pump says, and whoever held it has left. Whether something was written at once.
+    fn perform(&mut self, standing: &mut StandingPump) -> bool {
+        let StandingPump { pump, later, .. } = standing;
+        let mut has_written = false;
+        while let Some(action) = later.pop_front().or_else(|| pump.next_action()) {
             match action {
-                LoopAction::Link(order) => self.obey(order),
+                LoopAction::Link(order) => has_written |= self.obey(pump, order),
                 LoopAction::Start(task) => self.hands.start(task),
                 LoopAction::Answer(reply, answer) => reply.send(answer),
                 LoopAction::Publish(event) => self.publish(event),
@@ -285,6 +339,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
                 }
             }
         }
+        has_written
     }
 
     /// Tells an event to whom it concerns of those who share the node, and to all who listen.
@@ -306,8 +361,9 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
     }
 
     /// Lets users see the picture, if it has changed.
-    fn show(&mut self) {
-        let (view, is_able) = (self.pump.view(), self.pump.is_able());
+    fn show(&mut self, standing: &mut StandingPump) {
+        let pump = &standing.pump;
+        let (view, is_able) = (pump.view(), pump.is_able());
         let is_shown =
             |(shown, was_able): &(Arc<View>, bool)| Arc::ptr_eq(shown, view) && *was_able == is_able;
         if self.shown.as_ref().is_some_and(is_shown) {
@@ -316,18 +372,23 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         self.shared.hub.set_view(view, is_able);
         let status = view.self_status();
         self.shown = Some((Arc::clone(view), is_able));
+        standing.shown = Some(Arc::clone(view));
         if std::mem::replace(&mut self.status, status) != status {
-            self.shared.life.see(status, self.pump.gave_up_place());
+            self.shared.life.see(status, pump.gave_up_place());
         }
     }
 
-    /// What links want of the hands.
-    fn obey(&mut self, order: LinkOrder) {
+    /// What links want of the hands. Whether something was written at once.
+    fn obey(&mut self, pump: &mut Pump, order: LinkOrder) -> bool {
         match order {
             LinkOrder::Dial { link, to, kind } => self.hands.dial(link, to, kind),
             LinkOrder::Write { link, bytes } => {
-                if let Some(control) = self.hands.control(link) {
-                    control.write(bytes);
+                let control = self.hands.control(link);
+                // After a batch the links' tasks write: the next turn begins later, and finds more.
+                let at_once = pump.is_one_at_a_time();
+                if let Some(buffer) = control.and_then(|control| control.write(bytes, at_once)) {
+                    pump.link(LinkInput::Written(link, buffer));
+                    return true;
                 }
             }
             LinkOrder::Resume { link, chunk } => {
@@ -337,7 +398,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
             }
             LinkOrder::Datagram { link, bytes } => {
                 if let Some(max) = self.hands.send_datagram(link, &bytes) {
-                    self.pump.datagram_unsent(link, &bytes, max);
+                    pump.datagram_unsent(link, &bytes, max);
                 }
             }
             LinkOrder::Drain(link) => {
@@ -353,6 +414,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
             }
             LinkOrder::Abort(link) => self.hands.abort(link),
         }
+        false
     }
 
     /// Lets links and other tasks get on before the next turn.
@@ -361,17 +423,18 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         yield_now().await;
     }
 
-    /// Waits for something to happen, or for the pump's deadline.
-    async fn wait(&mut self) {
-        let mut deadline = self.pump.deadline();
-        if !self.commands.user.is_empty() {
-            // Senders wait for a slow peer: look again when its time is over.
-            let patience = self.runtime.now().mono + SLOW_PEER_PATIENCE;
-            deadline = Some(deadline.map_or(patience, |at| at.min(patience)));
+    /// When there is something to do, if nothing happens.
+    fn deadline(&self, pump: &Pump) -> Option<Instant> {
+        let deadline = pump.deadline();
+        if self.commands.user.is_empty() {
+            return deadline;
         }
-        self.wait_until(deadline).await;
+        // Senders wait for a slow peer: look again when its time is over.
+        let patience = self.runtime.now().mono + SLOW_PEER_PATIENCE;
+        Some(deadline.map_or(patience, |at| at.min(patience)))
     }
 
+    /// Waits for something to happen, or for the deadline.
     async fn wait_until(&mut self, deadline: Option<Instant>) {
         match (deadline, &self.sleep) {
             (None, _) => self.sleep = None,
@@ -393,61 +456,5 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
             wake.poll(cx)
         })
         .await;
-    }
-
-    /// Writes the last bytes, closes everything, ends the entities, and says how it ended. Each step has a
-    /// time limit.
-    async fn shut_down(mut self) {
-        self.pump.stop();
-        self.act();
-        self.commands.user.close();
-        self.commands.control.close();
-        while let Ok(command) = self.commands.user.try_recv() {
-            command.refuse(AskFailure::NodeStoppedUnsent);
-        }
-        self.commands.data.close();
-        self.commands.data_later.close();
-        self.commands.logs.close();
-        while self.commands.logs.try_recv().is_ok() {}
-        while self.commands.data.try_recv().is_ok() {}
-        while let Ok(command) = self.commands.data_later.try_recv() {
-            // Whoever listens learns that nothing comes any more.
-            self.pump.data(command);
-        }
-        self.pump.end_subscriptions();
-        while self.commands.control.try_recv().is_ok() {}
-        self.knocks.close();
-        while self.knocks.try_recv().is_ok() {}
-        self.hands.stop_accepting();
-        let now = self.runtime.now().mono;
-        self.wait_for_tasks(now + FLUSH_TIMEOUT).await;
-        for control in self.finishing.drain(..) {
-            if let Some(control) = control.upgrade() {
-                control.abort();
-            }
-        }
-        let now = self.runtime.now().mono;
-        self.wait_for_tasks(now + CUT_TIMEOUT).await;
-        let termination = self.ended.take().unwrap_or(Termination::Stopped);
-        tracing::info!(
-            target: "cluster::membership", event = "terminated", me = %self.shared.me, how = ?termination
-        );
-        self.shared.hub.set_view(self.pump.view(), false);
-        self.shared.life.has_closed(termination);
-    }
-
-    async fn wait_for_tasks(&mut self, deadline: Instant) {
-        loop {
-            self.batch.clear();
-            let mut batch = std::mem::take(&mut self.batch);
-            self.inputs.take(&mut batch);
-            self.batch = batch;
-            let entities_ended = self.pump.forget_ended_entities();
-            let is_quiet = self.hands.are_idle() && self.pump.has_let_go();
-            if (is_quiet && entities_ended) || self.runtime.now().mono >= deadline {
-                return;
-            }
-            self.wait_until(Some(deadline)).await;
-        }
     }
 }

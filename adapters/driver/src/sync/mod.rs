@@ -8,6 +8,7 @@ mod pile;
 mod race;
 mod rarely;
 mod task_set;
+mod wake_later;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,6 +20,7 @@ pub(crate) use pile::Pile;
 pub(crate) use race::{Either, both, race, yield_now};
 pub(crate) use rarely::Rarely;
 pub(crate) use task_set::TaskSet;
+pub(crate) use wake_later::WakeLater;
 
 /// A task, or a wait, without a result.
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -28,31 +28,37 @@ pub(crate) fn oneshot<T>() -> (Sender<T>, Receiver<T>) {
     (Sender(Some(Arc::clone(&state))), Receiver(state))
 }
 
-fn complete<T>(state: &Mutex<Handover<T>>, with: Handover<T>) {
+/// Whom to wake.
+fn complete<T>(state: &Mutex<Handover<T>>, with: Handover<T>) -> Option<Waker> {
     let mut held = lock(state);
-    if let Handover::Waiting(waker) = &mut *held {
-        let waker = waker.take();
-        *held = with;
-        drop(held);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
+    let Handover::Waiting(waker) = &mut *held else {
+        return None;
+    };
+    let waker = waker.take();
+    *held = with;
+    waker
 }
 
 impl<T> Sender<T> {
     /// Hands the value over; drops it if nobody waits any more.
-    pub(crate) fn send(mut self, value: T) {
-        if let Some(state) = self.0.take() {
-            complete(&state, Handover::Sent(value));
+    pub(crate) fn send(self, value: T) {
+        if let Some(waker) = self.put(value) {
+            waker.wake();
         }
+    }
+
+    /// The same, and leaves it to the caller to wake who waits.
+    pub(crate) fn put(mut self, value: T) -> Option<Waker> {
+        let state = self.0.take()?;
+        complete(&state, Handover::Sent(value))
     }
 }
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        if let Some(state) = self.0.take() {
-            complete(&state, Handover::Closed);
+        let closed = self.0.take();
+        if let Some(waker) = closed.and_then(|state| complete(&state, Handover::Closed)) {
+            waker.wake();
         }
     }
 }

@@ -185,7 +185,10 @@ impl<M: Serialize, R: DeserializeOwned> DurableEntity<M, R> {
         let occasion = Occasion::of(Some(ask), None, chain);
         let delivery = MailboxMessage { payload, occasion };
         let taken = self.mailbox.push(delivery, &self.reports.budget);
-        taken.ok().map(|()| self.asked)
+        if let Some(waker) = taken.ok()? {
+            waker.wake();
+        }
+        Some(self.asked)
     }
 
     /// The next answer, and to which command; the end of the entity is `None`.

@@ -1,6 +1,5 @@
 //! The sockets of a node: does what the pump says, reports what happened. Decides nothing.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -14,7 +13,7 @@ use quorate_core::ident::Address;
 use quorate_links::{LinkId, LinkInput, Source};
 
 use super::causes::cause_of;
-use super::link::{LinkControl, LinkInputs, broken, serve};
+use super::link::{LinkControl, LinkInputs, LinkTable, broken, serve};
 use crate::runtime::Runtime;
 use crate::sync::{Either, Notify, TaskSet, lock, race};
 use crate::transport::{
@@ -80,7 +79,7 @@ pub(crate) struct LoopHands<R, T> {
     /// Where entities run.
     users: R,
     transport: T,
-    links: HashMap<LinkId, Arc<LinkControl>>,
+    links: Arc<LinkTable>,
     /// Links that this node's loop drives itself: see [`Transport::links_run_in_loop`].
     in_loop: TaskSet,
     arrivals: Arc<LinkArrivals>,
@@ -109,7 +108,7 @@ impl<R: Runtime, T: Transport> LoopHands<R, T> {
             runtime,
             users,
             transport,
-            links: HashMap::new(),
+            links: Arc::default(),
             in_loop: TaskSet::default(),
             arrivals: Arc::new(arrivals),
             inputs,
@@ -179,6 +178,7 @@ impl<R: Runtime, T: Transport> LoopHands<R, T> {
         let control = Arc::new(LinkControl::default());
         self.links.insert(link, Arc::clone(&control));
         let (mut reader, writer, inputs) = (accepted.reader, accepted.writer, Arc::clone(&self.inputs));
+        control.write_by(writer.direct());
         if !self.transport.links_run_in_loop() {
             return self.spawn(serve(reader, writer, link, control, inputs));
         }
@@ -214,6 +214,7 @@ impl<R: Runtime, T: Transport> LoopHands<R, T> {
                 inputs.push(LinkInput::Datagrams(link, datagrams.max_size()));
                 control.send_datagrams_by(datagrams);
             }
+            control.write_by(writer.direct());
             inputs.push(LinkInput::Dialed(link));
             let serving = serve(reader, writer, link, control, inputs);
             if transport.links_run_in_loop() {
@@ -230,25 +231,31 @@ impl<R: Runtime, T: Transport> LoopHands<R, T> {
         self.in_loop.poll(cx);
     }
 
-    pub(crate) fn control(&self, link: LinkId) -> Option<&LinkControl> {
-        self.links.get(&link).map(Arc::as_ref)
+    pub(crate) fn control(&self, link: LinkId) -> Option<Arc<LinkControl>> {
+        self.links.get(link)
+    }
+
+    /// What the loop wants of each link.
+    pub(crate) fn links(&self) -> Arc<LinkTable> {
+        Arc::clone(&self.links)
     }
 
     /// Sends beside a link's stream. If the transport does not take it: most bytes that it takes now.
     pub(crate) fn send_datagram(&self, link: LinkId, bytes: &[u8]) -> Option<usize> {
-        let datagrams = self.links.get(&link)?.datagrams()?;
+        let control = self.links.get(link)?;
+        let datagrams = control.datagrams()?;
         (!datagrams.send(bytes)).then(|| datagrams.max_size())
     }
 
     /// The link's tasks finish by themselves.
     pub(crate) fn finish(&mut self, link: LinkId) -> Option<Arc<LinkControl>> {
-        let control = self.links.remove(&link)?;
+        let control = self.links.remove(link)?;
         control.finish();
         Some(control)
     }
 
     pub(crate) fn abort(&mut self, link: LinkId) {
-        if let Some(control) = self.links.remove(&link) {
+        if let Some(control) = self.links.remove(link) {
             control.abort();
         }
     }

@@ -218,7 +218,9 @@ impl Running {
         };
         let occasion = Occasion::of(is_asked.then_some(ask), None, AskChain::default());
         let delivery = MailboxMessage { payload, occasion };
-        self.mailbox.push(delivery, &self.reports.budget).unwrap();
+        if let Some(waker) = self.mailbox.push(delivery, &self.reports.budget).unwrap() {
+            waker.wake();
+        }
         self.asked
     }
 
