@@ -593,7 +593,7 @@ impl World {
         let (to, picks) = (peer(0), entries.iter().map(|(pick, _)| usize::from(*pick)));
         match digest % 4 {
             0 | 1 => MembershipMsg::GossipStatus(GossipStatus {
-                to,
+                to_uid: to.uid(),
                 state: name(entries.len()),
                 seen_digest: u64::from(digest),
                 is_answer: digest.is_multiple_of(4),

@@ -283,7 +283,7 @@ class Member(Peer):
             self.send(sender, wire.GOSSIP_, sender, self.state)
 
     def say_status(self, to, is_answer):
-        self.send(to, wire.GOSSIP_STATUS, to, self.own_name(), wire.seen_digest(self.state), is_answer)
+        self.send(to, wire.GOSSIP_STATUS, to.uid, self.own_name(), wire.seen_digest(self.state), is_answer)
 
     def own_name(self):
         """The name of the state; what it was a name of is kept for differences."""
@@ -295,7 +295,7 @@ class Member(Peer):
         return name
 
     def on_status(self, sender, to, name, digest, is_answer):
-        if to != self.me or self.state is None:
+        if to != self.me.uid or self.state is None:
             return
         if name == self.own_name():
             if digest != wire.seen_digest(self.state):

@@ -415,11 +415,11 @@ def read_u128(r):
 
 
 def write_status(to, name, digest, is_answer):
-    return node(to) + u128(name) + u64(digest) + u8(is_answer)
+    return u64(to) + u128(name) + u64(digest) + u8(is_answer)
 
 
 def read_status(r):
-    return r.node(), read_u128(r), r.u64(), r.boolean()
+    return r.u64(), read_u128(r), r.u64(), r.boolean()
 
 
 def read_delta(r):

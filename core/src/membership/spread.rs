@@ -144,7 +144,7 @@ impl Membership {
         let Some(state) = self.state_name(cx) else { return };
         cx.counters().gossip_statuses_sent += 1;
         let status = GossipStatus {
-            to: to.clone(),
+            to_uid: to.uid(),
             state,
             seen_digest: self.gossip.seen_digest(),
             is_answer,
@@ -154,7 +154,8 @@ impl Membership {
 
     /// A member says which state it holds.
     pub(crate) fn on_gossip_status(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, status: &GossipStatus) {
-        if !self.may_gossip(cx, from, &status.to) {
+        let to = UniqueAddress::new(cx.me().address().clone(), status.to_uid);
+        if !self.may_gossip(cx, from, &to) {
             return;
         }
         let Some(own) = self.state_name(cx) else { return };

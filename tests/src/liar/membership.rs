@@ -107,7 +107,7 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
         }),
         Kind::ExitingConfirmed => MembershipMsg::ExitingConfirmed { to },
         Kind::GossipStatus => MembershipMsg::GossipStatus(GossipStatus {
-            to,
+            to_uid: to.uid(),
             state: name(lie),
             seen_digest: lie.number(DIGEST),
             is_answer: lie.flag(),

@@ -16,8 +16,9 @@ pub struct StateDigest(pub u128);
 /// Which state the sender holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GossipStatus {
-    /// The receiver.
-    pub to: UniqueAddress,
+    /// The uid of the receiver's incarnation. Its address is that of the link: a status is what members that
+    /// agree say each round, and is read without taking anything from the heap.
+    pub to_uid: u64,
     /// The state's name.
     pub state: StateDigest,
     /// Digest of the set of nodes that have seen it.

@@ -25,7 +25,7 @@ use crate::membership::state::steps;
 use crate::wire::declare::{FieldSink, FieldSource, by_hand, number_as, record};
 
 record! {
-    GossipStatus as "status" { to: UniqueAddress, state: StateDigest, seen_digest: u64, is_answer: bool }
+    GossipStatus as "status" { to_uid: u64, state: StateDigest, seen_digest: u64, is_answer: bool }
 }
 record! {
     GossipDelta as "gossip delta" {

@@ -250,7 +250,7 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
         (
             "gossip_status",
             Message::Membership(MembershipMsg::GossipStatus(GossipStatus {
-                to: to.clone(),
+                to_uid: to.uid(),
                 state: StateDigest(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10),
                 seen_digest: gossip.seen_digest(),
                 is_answer: true,

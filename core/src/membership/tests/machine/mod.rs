@@ -140,7 +140,7 @@ impl Rig {
 
     fn status_that(&mut self, from: &str, of: &Gossip, is_answer: bool) {
         let status = GossipStatus {
-            to: self.f.me.clone(),
+            to_uid: self.f.me.uid(),
             state: crate::wire::digest(of, &self.f.config.limits).expect("it can be written"),
             seen_digest: of.seen_digest(),
             is_answer,

@@ -200,7 +200,7 @@ impl Attack {
                         &self.to, number,
                     ))));
                     put(Message::Membership(MembershipMsg::GossipStatus(GossipStatus {
-                        to: self.to.clone(),
+                        to_uid: self.to.uid(),
                         state: StateDigest::default(),
                         seen_digest: number,
                         is_answer: false,
