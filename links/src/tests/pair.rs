@@ -4,6 +4,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use quorate_core::config::Config;
@@ -20,6 +21,9 @@ use rand_core::SeedableRng;
 use crate::crowd::Source;
 use crate::links::Links;
 use crate::order::{LinkId, LinkInput, LinkOrder, ReadChunk};
+
+/// Less than what is taken for silence.
+const GOSSIP_TIME_TO_LIVE: Duration = Duration::from_millis(500);
 
 /// One direction of a link, at the end that reads it.
 struct Pipe {
@@ -51,7 +55,8 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn of_two(piece: usize) -> Self {
-        let config = Config::fast(ClusterName::new("pair").unwrap());
+        let mut config = Config::fast(ClusterName::new("pair").unwrap());
+        config.membership.gossip_time_to_live = GOSSIP_TIME_TO_LIVE;
         let config = config.validate().unwrap();
         let place = |number: u16| {
             let me = UniqueAddress::new(Address::new("h", number).unwrap(), number.into());
@@ -93,28 +98,53 @@ impl World {
     /// A millisecond of everything.
     fn step(&mut self) {
         self.millis += 1;
-        let now = self.now();
         for at in 0..self.places.len() {
-            let place = &mut self.places[at];
-            place.links.set_time(now);
-            if place.wake.is_some_and(|wake| wake <= now.mono) {
-                place.node.handle(now, Input::Tick);
-                place.drive();
-            }
-            while place.links.tick(&mut place.node) {
-                place.drive();
-            }
-            self.read(at);
-            self.take_written(at);
-            let place = &mut self.places[at];
-            place.links.flush(&place.node);
-            while let Some(order) = self.places[at].links.next_order() {
-                self.obey(at, order);
-            }
+            let read = self.read(at);
+            self.turn(at, read);
         }
     }
 
-    fn read(&mut self, at: usize) {
+    /// One node stands still for so long: its sockets are read meanwhile, as far as there are buffers.
+    fn stall(&mut self, stalled: usize, millis: u64) {
+        let mut held = Vec::new();
+        for _ in 0..millis {
+            self.millis += 1;
+            held.extend(self.read(stalled));
+            let read = self.read(1 - stalled);
+            self.turn(1 - stalled, read);
+        }
+        self.turn(stalled, held);
+    }
+
+    fn turn(&mut self, at: usize, read: Vec<LinkInput>) {
+        let now = self.now();
+        let place = &mut self.places[at];
+        place.links.set_time(now);
+        if place.wake.is_some_and(|wake| wake <= now.mono) {
+            place.node.handle(now, Input::Tick);
+            place.drive();
+        }
+        while place.links.tick(&mut place.node) {
+            place.drive();
+        }
+        for input in read {
+            place.input(input);
+        }
+        while place.links.next_frame(&mut place.node, true) {
+            place.drive();
+        }
+        self.take_written(at);
+        let place = &mut self.places[at];
+        place.links.flush(&place.node);
+        while let Some(order) = self.places[at].links.next_order() {
+            self.obey(at, order);
+        }
+    }
+
+    /// What comes of each link now.
+    fn read(&mut self, at: usize) -> Vec<LinkInput> {
+        let read_at = Some(self.now().mono);
+        let mut read = Vec::new();
         let links: Vec<LinkId> = self.places[at].pipes.keys().copied().collect();
         for link in links {
             let place = &mut self.places[at];
@@ -123,7 +153,7 @@ impl World {
             };
             if pipe.bytes.is_empty() && pipe.ended {
                 place.pipes.remove(&link);
-                place.input(LinkInput::Closed(link));
+                read.push(LinkInput::Closed(link));
             } else if !pipe.bytes.is_empty()
                 && let Some(mut buffer) = pipe.buffer.take()
             {
@@ -132,23 +162,11 @@ impl World {
                     .iter_mut()
                     .zip(pipe.bytes.drain(..len))
                     .for_each(|(place, byte)| *place = byte);
-                place.input(LinkInput::Received(
-                    link,
-                    ReadChunk {
-                        buffer,
-                        len,
-                        read_at: None,
-                    },
-                ));
+                let chunk = ReadChunk { buffer, len, read_at };
+                read.push(LinkInput::Received(link, chunk));
             }
         }
-        let place = &mut self.places[at];
-        loop {
-            if !place.links.next_frame(&mut place.node, true) {
-                return;
-            }
-            place.drive();
-        }
+        read
     }
 
     fn obey(&mut self, at: usize, order: LinkOrder) {
@@ -232,6 +250,11 @@ impl World {
             assert!(self.millis - begun < 60_000, "waited for {what}");
             self.step();
         }
+    }
+
+    /// Both say the same, and know of each other that they do.
+    fn agree(&self) -> bool {
+        self.are_up() && self.places.iter().all(|place| place.node.view().is_converged())
     }
 
     pub(super) fn are_up(&self) -> bool {
@@ -323,4 +346,30 @@ fn a_quarantined_peer_hears_that_it_is_refused_and_gets_no_link() {
     let refused = |world: &World| world.places[0].links.stats().refused_quarantined > 0;
     world.until("a refusal", refused);
     assert_eq!(world.places[0].links.stats().links_open, 0);
+}
+
+/// What waits is the one buffer of each link that was read when the node stood still, so not each time there
+/// is gossip in it.
+#[test]
+fn a_node_that_stalls_drops_gossip_that_has_waited_counts_it_and_agrees_afterwards() {
+    let mut world = World::of_two(4_096);
+    world.until("two members that agree", World::agree);
+    let stale = |world: &World, at: usize| world.places[at].links.stats().gossip_frames_stale;
+    for _ in 0..20 {
+        world.stall(1, 700);
+        world.until("both to agree again", World::agree);
+    }
+    assert!(stale(&world, 1) > 0, "nothing has waited");
+    assert_eq!(stale(&world, 0), 0, "nothing waits where nobody stalls");
+    let command = Command::Membership(MembershipCommand::Leave);
+    let place = &mut world.places[0];
+    place
+        .node
+        .handle(place.links.now(), Input::Command { token: 2, command });
+    place.drive();
+    let is_alone = |world: &World| {
+        let members = world.places[1].node.view().members();
+        members.len() == 1 && members.iter().all(|member| member.status == Status::Up)
+    };
+    world.until("the other one to leave", is_alone);
 }
