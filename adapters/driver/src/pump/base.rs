@@ -35,7 +35,9 @@ pub(crate) struct PumpBase {
     pub(crate) stats: HostStats,
     pub(crate) log: LogLimit,
     /// Who has something to look at, once the pump is free.
-    pub(crate) woken: WakeLater,
+    woken: WakeLater,
+    /// A caller who has an answer, likewise: one at most.
+    answered: WakeLater,
     /// How many turns had one message, since one had more.
     lone_turns: u32,
     pub(crate) actions: VecDeque<LoopAction>,
@@ -55,6 +57,7 @@ impl PumpBase {
             stats: HostStats::default(),
             log: LogLimit::new(log_lines),
             woken: WakeLater::default(),
+            answered: WakeLater::default(),
             lone_turns: LONE_TURNS,
             actions: VecDeque::new(),
             feedback: VecDeque::new(),
@@ -81,13 +84,29 @@ impl PumpBase {
         self.lone_turns >= LONE_TURNS
     }
 
-    /// Somebody has something to look at: once the pump is free, if messages come one at a time.
+    /// Something that runs here has something to look at, once the pump is free.
     pub(crate) fn wake(&mut self, waker: Waker) {
-        if self.is_one_at_a_time() {
-            self.woken.push(waker);
+        self.woken.push(waker);
+    }
+
+    /// A caller has an answer: to look at once the pump is free if it is alone, else at once. Callers that
+    /// were woken together would look in any order, and what is answered first may be about what is answered
+    /// next.
+    pub(crate) fn wake_caller(&mut self, waker: Waker) {
+        let is_alone = self.is_one_at_a_time() && self.answered.is_empty();
+        std::mem::take(&mut self.answered).wake();
+        if is_alone {
+            self.answered.push(waker);
         } else {
             waker.wake();
         }
+    }
+
+    /// Who is to be woken now that the pump is free.
+    pub(crate) fn take_woken(&mut self) -> WakeLater {
+        let mut woken = std::mem::take(&mut self.woken);
+        woken.append(std::mem::take(&mut self.answered));
+        woken
     }
 }
 
@@ -96,5 +115,50 @@ impl std::fmt::Debug for PumpBase {
         f.debug_struct("Base")
             .field("me", &self.me)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use quorate_core::config::Config;
+    use quorate_core::ident::{Address, ClusterName};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+
+    impl Wake for Counted {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn entities_are_woken_after_the_turn_and_callers_too_if_one_alone_has_an_answer() {
+        let config = Config::fast(ClusterName::new("c").unwrap());
+        let me = UniqueAddress::new(Address::new("h", 1).unwrap(), 1);
+        let mut base = PumpBase::new(config.validate().unwrap(), me, Now::default());
+        let (entity, caller) = (Arc::new(Counted::default()), Arc::new(Counted::default()));
+        let woken = || (entity.0.load(Ordering::SeqCst), caller.0.load(Ordering::SeqCst));
+        base.wake_caller(Waker::from(Arc::clone(&caller)));
+        assert_eq!(woken(), (0, 0), "it is alone");
+        base.wake_caller(Waker::from(Arc::clone(&caller)));
+        assert_eq!(woken(), (0, 2), "it is not, and they are woken in their order");
+        base.wake(Waker::from(Arc::clone(&entity)));
+        base.wake_caller(Waker::from(Arc::clone(&caller)));
+        assert_eq!(woken(), (0, 2));
+        base.take_woken().wake();
+        assert_eq!(woken(), (1, 3));
+        base.turned(2);
+        base.wake(Waker::from(Arc::clone(&entity)));
+        base.wake_caller(Waker::from(Arc::clone(&caller)));
+        assert_eq!(woken(), (1, 4), "one of a batch");
+        drop(base);
+        assert_eq!(woken(), (2, 4), "nobody waits for ever");
     }
 }

@@ -79,7 +79,7 @@ impl<M: Machine> Pump<M> {
     fn reply(&mut self, token: Token, answer: Answer) {
         match self.replies.answer(token, answer) {
             None => {}
-            Some(AfterReply::Wake(waker)) => self.base.wake(waker),
+            Some(AfterReply::Wake(waker)) => self.base.wake_caller(waker),
             Some(AfterReply::Answer(reply, answer)) => self.base.act(LoopAction::Answer(reply, answer)),
             Some(AfterReply::Undo(undo)) => self.hosted.undo(undo),
         }

@@ -364,7 +364,7 @@ impl<M: Machine> Pump<M> {
 
     /// Who is to be woken once the pump is free: has to be done before anybody waits.
     pub(crate) fn take_woken(&mut self) -> WakeLater {
-        std::mem::take(&mut self.base.woken)
+        self.base.take_woken()
     }
 
     /// The next thing for the hands.

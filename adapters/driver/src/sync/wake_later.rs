@@ -1,22 +1,38 @@
-//! Tasks that are woken once whoever wakes them has let go of what they want: a task that runs at once on
-//! another thread would find it held. Decides nothing.
+//! Tasks that are woken once whoever wakes them is done: one that ran at once on another thread would find
+//! held what it wants, and on the same core it would hold up the others. Decides nothing.
 
 use std::task::Waker;
 
-/// A batch begins with so many: then it is better to have the first ones run at once.
-const LATER_MAX: usize = 4;
-
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct WakeLater([Option<Waker>; LATER_MAX]);
+pub(crate) struct WakeLater {
+    /// Most of the time there is one.
+    first: Option<Waker>,
+    others: Vec<Waker>,
+}
 
 impl WakeLater {
-    /// One more; woken now if there are many.
+    /// One more.
     pub(crate) fn push(&mut self, waker: Waker) {
-        match self.0.iter_mut().find(|place| place.is_none()) {
-            Some(place) => *place = Some(waker),
-            None => waker.wake(),
+        if self.first.is_none() {
+            self.first = Some(waker);
+        } else {
+            self.others.push(waker);
         }
+    }
+
+    /// Those of another one too.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        let first = other.first.take();
+        first
+            .into_iter()
+            .chain(other.others.drain(..))
+            .for_each(|waker| self.push(waker));
+    }
+
+    /// Whether there are none.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.first.is_none()
     }
 
     /// Wakes all of them.
@@ -28,8 +44,8 @@ impl WakeLater {
 /// Whatever becomes of whoever holds them, nobody waits for ever.
 impl Drop for WakeLater {
     fn drop(&mut self) {
-        let places = std::mem::take(&mut self.0);
-        places.into_iter().flatten().for_each(Waker::wake);
+        let others = self.others.drain(..);
+        self.first.take().into_iter().chain(others).for_each(Waker::wake);
     }
 }
 
@@ -51,13 +67,13 @@ mod tests {
     }
 
     #[test]
-    fn a_few_are_woken_later_and_those_beyond_at_once() {
+    fn all_are_woken_later_and_each_once() {
         let (task, mut later) = (Arc::new(Counted::default()), WakeLater::default());
-        for woken in [0, 0, 0, 0, 1, 2] {
+        for _ in 0..3 {
             later.push(Waker::from(Arc::clone(&task)));
-            assert_eq!(task.0.load(Ordering::SeqCst), woken);
         }
+        assert_eq!(task.0.load(Ordering::SeqCst), 0);
         later.wake();
-        assert_eq!(task.0.load(Ordering::SeqCst), 6);
+        assert_eq!(task.0.load(Ordering::SeqCst), 3);
     }
 }
