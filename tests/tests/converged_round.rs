@@ -26,7 +26,7 @@ const FRAMES_MAX: usize = 1_000;
 
 /// One frame: who said it to whom, in a buffer that is used again.
 #[derive(Default)]
-struct Letter {
+struct FrameUnderWay {
     from: usize,
     to: usize,
     bytes: Vec<u8>,
@@ -36,9 +36,9 @@ struct World {
     nodes: Vec<Node<ChaCha8Rng>>,
     names: Vec<UniqueAddress>,
     /// The first `under_way` of these are.
-    letters: Vec<Letter>,
+    letters: Vec<FrameUnderWay>,
     under_way: usize,
-    spare: Letter,
+    spare: FrameUnderWay,
     said: usize,
     at: Duration,
 }
@@ -52,11 +52,11 @@ impl World {
             names: names.clone(),
             letters: Vec::new(),
             under_way: 0,
-            spare: Letter::default(),
+            spare: FrameUnderWay::default(),
             said: 0,
             at: Duration::from_secs(1),
         };
-        world.letters.resize_with(FRAMES_MAX, Letter::default);
+        world.letters.resize_with(FRAMES_MAX, FrameUnderWay::default);
         let letters = world.letters.iter_mut().chain([&mut world.spare]);
         letters.for_each(|letter| letter.bytes.reserve(4 << 10));
         for (index, me) in names.iter().enumerate() {

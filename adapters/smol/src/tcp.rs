@@ -26,9 +26,9 @@ pub struct SmolWriteHalf(TcpStream);
 
 /// The same for who does not wait.
 #[derive(Debug)]
-struct Direct(Arc<Async<std::net::TcpStream>>);
+struct SmolDirectWriter(Arc<Async<std::net::TcpStream>>);
 
-impl DirectWriter for Direct {
+impl DirectWriter for SmolDirectWriter {
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut socket: &std::net::TcpStream = self.0.get_ref();
         socket.write(bytes)
@@ -83,7 +83,7 @@ impl WriteHalf for SmolWriteHalf {
     }
 
     fn direct(&self) -> Option<Arc<dyn DirectWriter>> {
-        Some(Arc::new(Direct(self.0.clone().into())))
+        Some(Arc::new(SmolDirectWriter(self.0.clone().into())))
     }
 
     fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -25,14 +25,14 @@ pub struct TokioWriteHalf(Arc<Mutex<OwnedWriteHalf>>);
 
 /// The same for who does not wait.
 #[derive(Debug)]
-struct Direct(Arc<Mutex<OwnedWriteHalf>>);
+struct TokioDirectWriter(Arc<Mutex<OwnedWriteHalf>>);
 
 /// Nobody panics who holds it.
 fn lock(half: &Mutex<OwnedWriteHalf>) -> MutexGuard<'_, OwnedWriteHalf> {
     half.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl DirectWriter for Direct {
+impl DirectWriter for TokioDirectWriter {
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         lock(&self.0).try_write(bytes)
     }
@@ -83,7 +83,7 @@ impl WriteHalf for TokioWriteHalf {
     }
 
     fn direct(&self) -> Option<Arc<dyn DirectWriter>> {
-        Some(Arc::new(Direct(Arc::clone(&self.0))))
+        Some(Arc::new(TokioDirectWriter(Arc::clone(&self.0))))
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

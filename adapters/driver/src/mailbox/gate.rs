@@ -122,6 +122,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::sync::CountedWakes;
 
     fn poll(gate: &MailboxGate) -> Poll<()> {
         gate.poll(&Context::from_waker(Waker::noop()))
@@ -145,14 +146,6 @@ mod tests {
         gate.beat();
         assert_eq!(poll(&gate), Poll::Ready(()));
     }
-    #[derive(Default)]
-    struct Woken(AtomicU64);
-
-    impl std::task::Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
 
     #[test]
     fn s_8_5_who_waits_for_a_silent_loop_is_woken_by_it_unless_the_node_is_in_doubt() {
@@ -160,19 +153,19 @@ mod tests {
         let clock = Arc::clone(&micros);
         let now = move || Instant::from_micros(clock.load(Ordering::SeqCst));
         let gate = MailboxGate::new(Duration::from_millis(20), now);
-        let woken = Arc::new(Woken::default());
-        let waker = Waker::from(Arc::clone(&woken));
+        let woken = Arc::<CountedWakes>::default();
+        let waker = woken.waker();
         micros.store(30_000, Ordering::SeqCst);
         assert_eq!(gate.poll(&Context::from_waker(&waker)), Poll::Pending);
         gate.hold();
         gate.beat();
-        assert_eq!(woken.0.load(Ordering::SeqCst), 0, "it may not begin");
+        assert_eq!(woken.count(), 0, "it may not begin");
         gate.release();
-        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+        assert_eq!(woken.count(), 1);
         micros.store(60_000, Ordering::SeqCst);
         assert_eq!(gate.poll(&Context::from_waker(&waker)), Poll::Pending);
         gate.beat();
-        assert_eq!(woken.0.load(Ordering::SeqCst), 2);
+        assert_eq!(woken.count(), 2);
         assert_eq!(gate.poll(&Context::from_waker(&waker)), Poll::Ready(()));
     }
 }

@@ -269,10 +269,10 @@ fn wake(waker: Option<Waker>) {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 
     use super::*;
+    use crate::sync::CountedWakes;
 
     fn delivery(bytes: usize) -> MailboxMessage {
         MailboxMessage {
@@ -336,23 +336,14 @@ mod tests {
         assert_eq!(made_room(), (false, true), "it was said");
     }
 
-    #[derive(Default)]
-    struct Woken(AtomicUsize);
-
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-
     #[test]
     fn an_entity_that_waits_for_something_else_hears_that_it_is_to_end() {
-        let (mailbox, woken) = (Mailbox::default(), Arc::new(Woken::default()));
-        let waker = Waker::from(Arc::clone(&woken));
+        let (mailbox, woken) = (Mailbox::default(), Arc::<CountedWakes>::default());
+        let waker = woken.waker();
         let cx = Context::from_waker(&waker);
         assert_eq!(mailbox.poll_ending(&cx), Poll::Pending);
         mailbox.drain();
-        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+        assert_eq!(woken.count(), 1);
         assert_eq!(mailbox.poll_ending(&cx), Poll::Ready(true));
         mailbox.stop();
         assert_eq!(mailbox.poll_ending(&cx), Poll::Ready(false));

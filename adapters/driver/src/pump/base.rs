@@ -121,42 +121,32 @@ impl std::fmt::Debug for PumpBase {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
 
     use quorate_core::config::Config;
     use quorate_core::ident::{Address, ClusterName};
 
     use super::*;
-
-    #[derive(Default)]
-    struct Counted(AtomicUsize);
-
-    impl Wake for Counted {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    use crate::sync::CountedWakes;
 
     #[test]
     fn entities_are_woken_after_the_turn_and_callers_too_if_one_alone_has_an_answer() {
         let config = Config::fast(ClusterName::new("c").unwrap());
         let me = UniqueAddress::new(Address::new("h", 1).unwrap(), 1);
         let mut base = PumpBase::new(config.validate().unwrap(), me, Now::default());
-        let (entity, caller) = (Arc::new(Counted::default()), Arc::new(Counted::default()));
-        let woken = || (entity.0.load(Ordering::SeqCst), caller.0.load(Ordering::SeqCst));
-        base.wake_caller(Waker::from(Arc::clone(&caller)));
+        let (entity, caller) = (Arc::<CountedWakes>::default(), Arc::<CountedWakes>::default());
+        let woken = || (entity.count(), caller.count());
+        base.wake_caller(caller.waker());
         assert_eq!(woken(), (0, 0), "it is alone");
-        base.wake_caller(Waker::from(Arc::clone(&caller)));
+        base.wake_caller(caller.waker());
         assert_eq!(woken(), (0, 2), "it is not, and they are woken in their order");
-        base.wake(Waker::from(Arc::clone(&entity)));
-        base.wake_caller(Waker::from(Arc::clone(&caller)));
+        base.wake(entity.waker());
+        base.wake_caller(caller.waker());
         assert_eq!(woken(), (0, 2));
         base.take_woken().wake();
         assert_eq!(woken(), (1, 3));
         base.turned(2);
-        base.wake(Waker::from(Arc::clone(&entity)));
-        base.wake_caller(Waker::from(Arc::clone(&caller)));
+        base.wake(entity.waker());
+        base.wake_caller(caller.waker());
         assert_eq!(woken(), (1, 4), "one of a batch");
         drop(base);
         assert_eq!(woken(), (2, 4), "nobody waits for ever");

@@ -2,6 +2,8 @@
 //! one-shot answer, a place and a pile that are empty nearly always, racing, joining, yielding, futures
 //! driven by one task. Everything with several waiters is `async-channel`.
 
+#[cfg(test)]
+mod counted_wakes;
 mod notify;
 mod oneshot;
 mod pile;
@@ -14,6 +16,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+#[cfg(test)]
+pub(crate) use counted_wakes::CountedWakes;
 pub(crate) use notify::Notify;
 pub(crate) use oneshot::{Receiver, Sender, oneshot};
 pub(crate) use pile::Pile;

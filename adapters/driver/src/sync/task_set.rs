@@ -125,28 +125,13 @@ impl std::fmt::Debug for TaskSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::CountedWakes;
     use std::future::poll_fn;
     use std::sync::atomic::AtomicUsize;
     use std::task::Poll;
 
-    /// Counts how often its task would be scheduled.
-    #[derive(Default)]
-    struct Owner(AtomicUsize);
-
-    impl Wake for Owner {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-
-    impl Owner {
-        fn woken(&self) -> usize {
-            self.0.load(Ordering::SeqCst)
-        }
-    }
-
-    fn poll(set: &mut TaskSet, owner: &Arc<Owner>) {
-        let waker = Waker::from(Arc::clone(owner));
+    fn poll(set: &mut TaskSet, owner: &Arc<CountedWakes>) {
+        let waker = owner.waker();
         set.poll(Some(&mut Context::from_waker(&waker)));
     }
 
@@ -161,7 +146,7 @@ mod tests {
 
     #[test]
     fn only_those_that_were_woken_are_polled_and_those_that_end_are_dropped() {
-        let (mut set, owner) = (TaskSet::default(), Arc::<Owner>::default());
+        let (mut set, owner) = (TaskSet::default(), Arc::<CountedWakes>::default());
         let gates: Vec<Arc<Notify>> = (0..3).map(|_| Arc::default()).collect();
         let looks: Vec<Arc<AtomicUsize>> = (0..3).map(|_| Arc::default()).collect();
         for (gate, looks) in gates.iter().zip(&looks) {
@@ -169,7 +154,7 @@ mod tests {
         }
         poll(&mut set, &owner);
         gates[1].notify();
-        assert_eq!(owner.woken(), 1);
+        assert_eq!(owner.count(), 1);
         poll(&mut set, &owner);
         let looks: Vec<usize> = looks.iter().map(|looks| looks.load(Ordering::SeqCst)).collect();
         assert_eq!((looks, set.members.len()), (vec![1, 2, 1], 2));
@@ -177,35 +162,35 @@ mod tests {
 
     #[test]
     fn a_wake_up_while_the_owner_runs_schedules_nothing_and_is_not_lost() {
-        let (mut set, owner) = (TaskSet::default(), Arc::<Owner>::default());
+        let (mut set, owner) = (TaskSet::default(), Arc::<CountedWakes>::default());
         let (gate, looks) = (Arc::<Notify>::default(), Arc::<AtomicUsize>::default());
         set.push(Box::pin(through(&gate, &looks)));
         poll(&mut set, &owner);
         set.poll(None);
         gate.notify();
-        assert_eq!(owner.woken(), 0);
+        assert_eq!(owner.count(), 0);
         poll(&mut set, &owner);
-        assert_eq!((set.members.len(), owner.woken()), (0, 0));
+        assert_eq!((set.members.len(), owner.count()), (0, 0));
     }
 
     #[test]
     fn what_one_future_does_for_another_happens_in_the_same_call() {
-        let (mut set, owner) = (TaskSet::default(), Arc::<Owner>::default());
+        let (mut set, owner) = (TaskSet::default(), Arc::<CountedWakes>::default());
         let (gate, looks) = (Arc::<Notify>::default(), Arc::<AtomicUsize>::default());
         set.push(Box::pin(through(&gate, &looks)));
         set.push(Box::pin(async move { gate.notify() }));
         poll(&mut set, &owner);
-        assert_eq!((set.members.len(), owner.woken()), (0, 0));
+        assert_eq!((set.members.len(), owner.count()), (0, 0));
     }
 
     #[test]
     fn one_that_wakes_itself_for_ever_leaves_the_owner_its_turn() {
-        let (mut set, owner) = (TaskSet::default(), Arc::<Owner>::default());
+        let (mut set, owner) = (TaskSet::default(), Arc::<CountedWakes>::default());
         set.push(Box::pin(poll_fn(|cx| {
             cx.waker().wake_by_ref();
             Poll::<()>::Pending
         })));
         poll(&mut set, &owner);
-        assert_eq!((set.members.len(), owner.woken()), (1, 1));
+        assert_eq!((set.members.len(), owner.count()), (1, 1));
     }
 }

@@ -52,28 +52,21 @@ impl Drop for WakeLater {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
 
     use super::*;
-
-    #[derive(Default)]
-    struct Counted(AtomicUsize);
-
-    impl Wake for Counted {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    use crate::sync::CountedWakes;
 
     #[test]
     fn all_are_woken_later_and_each_once() {
-        let (task, mut later) = (Arc::new(Counted::default()), WakeLater::default());
-        for _ in 0..3 {
-            later.push(Waker::from(Arc::clone(&task)));
-        }
-        assert_eq!(task.0.load(Ordering::SeqCst), 0);
+        let (task, mut later) = (Arc::<CountedWakes>::default(), WakeLater::default());
+        assert!(later.is_empty());
+        let mut others = WakeLater::default();
+        later.push(task.waker());
+        others.push(task.waker());
+        others.push(task.waker());
+        later.append(others);
+        assert_eq!((later.is_empty(), task.count()), (false, 0));
         later.wake();
-        assert_eq!(task.0.load(Ordering::SeqCst), 3);
+        assert_eq!(task.count(), 3);
     }
 }
