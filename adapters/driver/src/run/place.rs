@@ -25,7 +25,8 @@ use crate::sync::{Notify, lock};
 /// The pump, and what whoever holds it leaves to the loop.
 pub(super) struct StandingPump {
     pub(super) pump: Pump,
-    /// For the loop to do, before what the pump says next.
+    /// For the loop to do, before what the pump says next. Of one message at most: nobody is let in before it
+    /// is done.
     pub(super) later: VecDeque<LoopAction>,
     /// Until when the loop sleeps.
     pub(super) until: Option<Instant>,

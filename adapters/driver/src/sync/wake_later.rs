@@ -8,6 +8,7 @@ use std::task::Waker;
 pub(crate) struct WakeLater {
     /// Most of the time there is one.
     first: Option<Waker>,
+    /// As many as a turn has messages, which is limited.
     others: Vec<Waker>,
 }
 
