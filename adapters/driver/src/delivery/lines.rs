@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use quorate_core::delivery::ConsumerRequest;
+use quorate_core::ordered::OrderedSet;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::EntityId;
 use quorate_core::time::Instant;
@@ -32,14 +33,84 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 /// The longest such pause.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
+/// The asks of one entity that it has not answered, by their numbers, in the order in which they were sent.
+#[derive(Default)]
+pub(super) struct OpenLines {
+    open: OrderedSet<u64>,
+    opened: u64,
+    /// A new incarnation asks for everything that is unconfirmed, on this line.
+    begins_anew: Option<u64>,
+}
+
+impl OpenLines {
+    pub(super) fn open(&mut self) -> u64 {
+        self.opened += 1;
+        self.open.insert(self.opened);
+        self.opened
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    fn close(&mut self, line: u64) {
+        self.open.remove(&line);
+    }
+
+    /// Whether everything unconfirmed is to be sent again now. Asks that were sent before the one on which
+    /// a new incarnation said so may have reached the one before it, whose answers come on another link: what
+    /// they confirm must not be sent again. They are answered when that one ends, or fail with its node, or
+    /// when their time is over.
+    fn takes_begin(&mut self) -> bool {
+        let is_last = |begins: u64| self.open.first().is_none_or(|oldest| *oldest > begins);
+        self.begins_anew.take_if(|begins| is_last(*begins)).is_some()
+    }
+}
+
 impl Task {
-    pub(super) fn on_receipt(
+    /// An entity has answered on a line, or did not.
+    pub(super) async fn on_line(
         &mut self,
         now: Instant,
         entity: &EntityId,
-        receipt: Receipt,
-        outputs: &mut Vec<Output>,
-    ) {
+        line: u64,
+        said: Result<Receipt, AskError>,
+    ) -> Result<(), Ended> {
+        let mut outputs = Vec::new();
+        if let Some(pair) = self.pairs.get_mut(entity) {
+            pair.lines.close(line);
+        }
+        let failed = match said {
+            Ok(mut receipt) => {
+                if let Some(pair) = self.pairs.get_mut(entity) {
+                    pair.pause = None;
+                    if receipt.resend.take_if(|from| *from == 0).is_some() {
+                        pair.lines.begins_anew = pair.lines.begins_anew.max(Some(line));
+                    }
+                }
+                self.on_receipt(now, entity, receipt, &mut outputs);
+                None
+            }
+            Err(error) => Some(error),
+        };
+        if self
+            .pairs
+            .get_mut(entity)
+            .is_some_and(|pair| pair.lines.takes_begin())
+        {
+            self.rules.on_resend(now, entity, 0, &mut outputs);
+        }
+        self.carry_out(outputs).await?;
+        match failed {
+            Some(error) => self.on_broken_line(now, entity, error),
+            None => {
+                self.open_line(entity);
+                Ok(())
+            }
+        }
+    }
+
+    fn on_receipt(&mut self, now: Instant, entity: &EntityId, receipt: Receipt, outputs: &mut Vec<Output>) {
         if let Some(confirmed) = receipt.ack {
             self.rules.on_ack(now, entity, confirmed, outputs);
         }
@@ -58,12 +129,7 @@ impl Task {
         }
     }
 
-    pub(super) fn on_broken_line(
-        &mut self,
-        now: Instant,
-        entity: &EntityId,
-        error: AskError,
-    ) -> Result<(), Ended> {
+    fn on_broken_line(&mut self, now: Instant, entity: &EntityId, error: AskError) -> Result<(), Ended> {
         if matches!(
             error,
             AskError::Stopped | AskError::Failed(AskFailure::NodeStopped | AskFailure::NodeStoppedUnsent)
@@ -75,22 +141,19 @@ impl Task {
             AskError::Failed(AskFailure::TimeoutSent | AskFailure::TimeoutBuffered | AskFailure::NobodyHosts)
         ) {
             // It has waited long enough already.
-            if let Some(pair) = self.pairs.get_mut(entity) {
-                pair.lines = pair.lines.saturating_sub(1);
-            }
             self.open_line(entity);
             return Ok(());
         }
         tracing::debug!(target: "cluster::delivery", event = "line_broken", producer = self.from.name, ?entity, %error);
-        if let Some(pair) = self.pairs.get_mut(entity) {
-            pair.lines = pair.lines.saturating_sub(1);
-            if pair.lines == 0 && pair.again_at.is_none() {
-                let pause = pair
-                    .pause
-                    .map_or(PAUSE_MIN, |pause| pause.saturating_mul(2).min(PAUSE_MAX));
-                pair.pause = Some(pause);
-                pair.again_at = Some(now + pause);
-            }
+        if let Some(pair) = self.pairs.get_mut(entity)
+            && pair.lines.is_empty()
+            && pair.again_at.is_none()
+        {
+            let pause = pair
+                .pause
+                .map_or(PAUSE_MIN, |pause| pause.saturating_mul(2).min(PAUSE_MAX));
+            pair.pause = Some(pause);
+            pair.again_at = Some(now + pause);
         }
         Ok(())
     }
@@ -100,17 +163,17 @@ impl Task {
         let Some(pair) = self.pairs.get_mut(entity) else {
             return;
         };
-        if pair.unconfirmed == 0 || pair.lines > 0 {
+        if pair.unconfirmed == 0 || !pair.lines.is_empty() {
             return;
         }
         pair.again_at = None;
-        pair.lines = 1;
+        let line = pair.lines.open();
         let from = self.from.clone();
-        let line = self.ask(entity, DeliveryBody::Line { from });
+        let asked = self.ask(entity, DeliveryBody::Line { from });
         let (inbox, entity) = (Arc::clone(&self.inbox), entity.clone());
         self.shared
             .background
-            .spawn(async move { inbox.put(TaskReport::Line(entity, line.await)) });
+            .spawn(async move { inbox.put(TaskReport::Line(entity, line, asked.await)) });
     }
 
     pub(super) fn ask(&self, entity: &EntityId, inside: DeliveryBody) -> Ask<Receipt> {
@@ -122,20 +185,20 @@ impl Task {
     }
 
     /// Hands an ask in, in the order of these calls, and waits only for that.
-    pub(super) async fn submit(&self, entity: EntityId, line: Ask<Receipt>) -> Result<(), Ended> {
-        let mut asked = line.into_future();
+    pub(super) async fn submit(&self, entity: EntityId, line: u64, asked: Ask<Receipt>) -> Result<(), Ended> {
+        let mut asked = asked.into_future();
         let first = poll_fn(|cx| match Pin::new(&mut asked).poll(cx) {
             Poll::Ready(done) => Poll::Ready(Some(done)),
             Poll::Pending if asked.is_submitted() => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         });
         match first.await {
-            Some(done) => self.inbox.put(TaskReport::Line(entity, done)),
+            Some(done) => self.inbox.put(TaskReport::Line(entity, line, done)),
             None => {
                 let inbox = Arc::clone(&self.inbox);
                 self.shared
                     .background
-                    .spawn(async move { inbox.put(TaskReport::Line(entity, asked.await)) });
+                    .spawn(async move { inbox.put(TaskReport::Line(entity, line, asked.await)) });
             }
         }
         Ok(())

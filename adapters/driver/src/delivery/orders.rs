@@ -37,8 +37,8 @@ impl Offer {
 
 /// What other tasks have to say.
 pub(super) enum TaskReport {
-    /// An entity, or why it did not.
-    Line(EntityId, Result<Receipt, AskError>),
+    /// An entity on this line, or why it did not.
+    Line(EntityId, u64, Result<Receipt, AskError>),
     /// The store has kept a message.
     Stored(u64),
     /// And so many confirmations.

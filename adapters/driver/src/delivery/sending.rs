@@ -15,6 +15,7 @@ use quorate_core::time::Instant;
 
 use super::SendError;
 use super::length::bytes_of;
+use super::lines::OpenLines;
 use super::message::{DeliveryBody, DeliveryMessage, Origin};
 use super::orders::{Offer, ProducerInbox, ProducerOrder, TaskReport};
 use super::parked::Parked;
@@ -58,8 +59,7 @@ pub(super) struct Pair {
     pub(super) unconfirmed: usize,
     /// The largest number that was sent.
     pub(super) sent: u64,
-    /// Asks that the entity has not answered.
-    pub(super) lines: usize,
+    pub(super) lines: OpenLines,
     /// A entity of which all lines broke is asked again then.
     pub(super) again_at: Option<Instant>,
     pub(super) pause: Option<Duration>,
@@ -400,22 +400,12 @@ impl Task {
                 self.rules.on_stored(now, seq, &mut outputs);
             }
             TaskReport::Noted(count) => self.unnoted = self.unnoted.saturating_sub(count),
-            TaskReport::Line(entity, Ok(receipt)) => {
-                if let Some(pair) = self.pairs.get_mut(&entity) {
-                    pair.lines = pair.lines.saturating_sub(1);
-                    pair.pause = None;
-                }
-                self.on_receipt(now, &entity, receipt, &mut outputs);
-                self.carry_out(outputs).await?;
-                self.open_line(&entity);
-                return Ok(());
-            }
-            TaskReport::Line(entity, Err(error)) => return self.on_broken_line(now, &entity, error),
+            TaskReport::Line(entity, line, said) => return self.on_line(now, &entity, line, said).await,
         }
         self.carry_out(outputs).await
     }
 
-    async fn carry_out(&mut self, outputs: Vec<Output>) -> Result<(), Ended> {
+    pub(super) async fn carry_out(&mut self, outputs: Vec<Output>) -> Result<(), Ended> {
         for output in outputs {
             match output {
                 ToEntitiesOutput::Send { entity, message } => self.send(entity, message).await?,
@@ -461,9 +451,9 @@ impl Task {
             ends: message.part.last,
             payload: Bytes(message.payload),
         };
-        pair.lines += 1;
-        let line = self.ask(&entity, inside);
-        self.submit(entity, line).await
+        let line = pair.lines.open();
+        let asked = self.ask(&entity, inside);
+        self.submit(entity, line, asked).await
     }
 
     async fn tell(&self, entity: EntityId, inside: DeliveryBody) -> Result<(), Ended> {

@@ -8,22 +8,26 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quorate_core::delivery::ToEntitiesSettings;
+use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::time::Instant;
 
-use super::message::{Origin, Receipt};
+use super::message::{Origin, Receipt, Wanted};
 use super::orders::{Offer, ProducerInbox, ProducerOrder, TaskReport};
 use super::queue::DurableQueue;
 use super::sending::{PARKED_MAX, PER_ENTITY_MAX, TICK, Task};
 use crate::background::Background;
+use crate::error::AskError;
 use crate::journal::Keeper;
-use crate::shared::Commands;
+use crate::shared::{Commands, Shared};
+use crate::stats::HostStats;
 use crate::sync::{self, lock};
 use crate::testing::{block_on, node_beside, voter};
 
 /// A producer's task, and the test in place of everything around it.
 struct Bench {
     task: sync::Task,
+    shared: Arc<Shared>,
     inbox: Arc<ProducerInbox>,
     orders: async_channel::Sender<ProducerOrder>,
     /// Until when the task waits.
@@ -59,6 +63,7 @@ impl Bench {
         lock(&waits).clear();
         Self {
             inbox: Arc::clone(&task.inbox),
+            shared: Arc::clone(&task.shared),
             task: Box::pin(task.run(taken, queue)),
             orders,
             waits,
@@ -81,11 +86,35 @@ impl Bench {
 
     /// The entity has confirmed so much.
     fn confirms(&self, ack: u64) {
-        let receipt = Receipt {
-            ack: Some(ack),
-            ..Receipt::default()
-        };
-        self.inbox.put(TaskReport::Line(EntityId::from("e"), Ok(receipt)));
+        self.answers(1, Ok(confirmed(ack)));
+    }
+
+    /// What becomes of the ask with this number.
+    fn answers(&self, line: u64, said: Result<Receipt, AskError>) {
+        let report = TaskReport::Line(EntityId::from("e"), line, said);
+        self.inbox.put(report);
+    }
+
+    /// How often messages were sent, and sent again.
+    fn sent(&self) -> (u64, u64) {
+        let mut stats = HostStats::default();
+        self.shared.deliveries.show(&mut stats);
+        (stats.deliveries_sent, stats.deliveries_resent)
+    }
+}
+
+fn confirmed(ack: u64) -> Receipt {
+    Receipt {
+        ack: Some(ack),
+        ..Receipt::default()
+    }
+}
+
+/// What an incarnation says that has heard nothing of this producer.
+fn begins_anew() -> Receipt {
+    Receipt {
+        resend: Some(0),
+        ..Receipt::default()
     }
 }
 
@@ -140,4 +169,66 @@ fn s_1_14_a_durable_producer_is_flushed_when_it_has_noted_what_is_confirmed() {
     bench.inbox.put(TaskReport::Noted(1));
     bench.turn();
     assert_eq!(Pin::new(&mut flushed).poll(&mut cx), Poll::Ready(Some(())));
+}
+
+/// One message is confirmed, three are on their way: to the incarnation that was, or to the next one.
+fn three_on_their_way() -> Bench {
+    let mut bench = Bench::new(false);
+    for _ in 0..4 {
+        bench.order(message());
+    }
+    bench.turn();
+    let wanted = Wanted {
+        confirmed: 1,
+        up_to: 50,
+        support_resend: true,
+        via_timeout: false,
+    };
+    let receipt = Receipt {
+        request: Some(wanted),
+        ..Receipt::default()
+    };
+    bench.answers(1, Ok(receipt));
+    bench.turn();
+    assert_eq!(bench.sent(), (4, 0));
+    bench
+}
+
+#[test]
+fn s_1_14_a_new_incarnation_is_sent_what_the_one_before_it_has_not_confirmed() {
+    let mut bench = three_on_their_way();
+    bench.answers(4, Ok(begins_anew()));
+    bench.turn();
+    assert_eq!(bench.sent(), (4, 0), "the asks before it may have been answered");
+    bench.answers(2, Ok(confirmed(2)));
+    bench.turn();
+    assert_eq!(bench.sent(), (4, 0));
+    bench.answers(3, Err(AskError::Failed(AskFailure::EntityStopped)));
+    bench.turn();
+    assert_eq!(bench.sent(), (4, 2), "what was confirmed is not sent again");
+}
+
+#[test]
+fn s_1_14_what_a_new_incarnation_says_of_several_messages_is_heard_once_for_all() {
+    let mut bench = three_on_their_way();
+    for line in [4, 3] {
+        bench.answers(line, Ok(begins_anew()));
+        bench.turn();
+    }
+    assert_eq!(bench.sent(), (4, 0));
+    bench.answers(2, Ok(confirmed(2)));
+    bench.turn();
+    assert_eq!(bench.sent(), (4, 2));
+}
+
+#[test]
+fn s_1_14_a_gap_is_filled_at_once() {
+    let mut bench = three_on_their_way();
+    let gap = Receipt {
+        resend: Some(3),
+        ..Receipt::default()
+    };
+    bench.answers(4, Ok(gap));
+    bench.turn();
+    assert_eq!(bench.sent(), (4, 2));
 }
