@@ -17,6 +17,7 @@ use crate::sharding::Cx;
 use crate::sharding::kind::RegisteredKind;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::state::ids::{EntityId, KindId};
+use crate::time::Instant;
 
 /// How often a key is read before that has failed: with the default pause of 2 s half a minute, in which a
 /// majority of the members comes back after most faults.
@@ -67,7 +68,10 @@ pub(crate) struct StoredSet {
     consistency: Consistency,
     request: u64,
     open: OrderedMap<u8, OpenPart>,
-    found: OrderedSet<Element>,
+    /// What is in each part that was answered.
+    found: OrderedMap<u8, Vec<Element>>,
+    /// When the first of them was.
+    first_at: Option<Instant>,
 }
 
 impl StoredSet {
@@ -83,7 +87,8 @@ impl StoredSet {
             consistency: Consistency::Majority,
             request: 0,
             open: OrderedMap::new(),
-            found: OrderedSet::new(),
+            found: OrderedMap::new(),
+            first_at: None,
         }
     }
 
@@ -132,6 +137,7 @@ impl StoredSet {
     pub(crate) fn give_up(&mut self) {
         self.open.clear();
         self.found.clear();
+        self.first_at = None;
     }
 
     /// A part of the question is answered; `None` while others are open, or if it is not of this question.
@@ -151,7 +157,7 @@ impl StoredSet {
                 let DataValue::OrSet(set) = &*data else {
                     return self.fail();
                 };
-                self.found.extend(set.iter().cloned());
+                self.found.insert(ask.part, set.iter().cloned().collect());
             }
             Answer::Ddata(DataAnswer::Value(Err(ReadError::NotFound)) | DataAnswer::Written(Ok(()))) => {}
             Answer::Ddata(DataAnswer::Value(Err(ReadError::Deleted)))
@@ -181,14 +187,28 @@ impl StoredSet {
             }
         }
         self.open.remove(&ask.part);
+        let first_at = *self.first_at.get_or_insert(cx.mono());
         if !self.open.is_empty() {
             return None;
         }
-        Some(if is_read {
-            QuestionOutcome::Read(core::mem::take(&mut self.found))
-        } else {
-            QuestionOutcome::Written
-        })
+        if !is_read {
+            return Some(QuestionOutcome::Written);
+        }
+        if self.consistency == Consistency::Majority && first_at != cx.mono() {
+            self.look_again(cx);
+            return None;
+        }
+        let found = core::mem::take(&mut self.found).into_values();
+        Some(QuestionOutcome::Read(found.flatten().collect()))
+    }
+
+    /// Parts were answered one after the other, and this node may have heard of changes of one while others
+    /// were open: looks at what it holds of all of them by now, at one time. What it does not hold is as it
+    /// was answered.
+    fn look_again(&mut self, cx: &mut Cx<'_>) {
+        let found = core::mem::take(&mut self.found);
+        self.look(cx, self.request);
+        self.found = found;
     }
 
     fn begin(&mut self, cx: &mut Cx<'_>, request: u64, parts: Vec<(u8, Option<OrSetOp>)>) {

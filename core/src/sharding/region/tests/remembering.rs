@@ -811,6 +811,38 @@ fn entities_that_are_heard_of_later_start_too_and_none_starts_twice() {
     assert_eq!(lives(&rig.load(&["e", "late"])), [""; 0], "it is being forgotten");
 }
 
+/// The parts of what is remembered are read one after the other. The earlier home has forgotten `gone`, and
+/// this node hears of it when it has read that part and others are open.
+#[test]
+fn s_127_what_is_forgotten_while_other_parts_are_read_is_not_started() {
+    let mut rig = Rig::remembering(config());
+    let (asks, asked) = rig.asked();
+    assert_eq!(asked, Asked::Read);
+    let (last, first) = asks.split_last().unwrap();
+    for (at, ask) in first.iter().enumerate() {
+        let answer = if at == 0 {
+            set_of(&["e", "gone"])
+        } else {
+            nothing()
+        };
+        rig.answer(*ask, answer);
+    }
+    rig.wait(Duration::from_millis(300));
+    rig.answer(*last, set_of(&["f"]));
+    let (looks, asked) = rig.asked();
+    assert_eq!(asked, Asked::Read);
+    assert_eq!(looks.len(), asks.len(), "at all parts, at one time");
+    for (at, look) in looks.into_iter().enumerate() {
+        rig.answer(look, if at == 0 { set_of(&["e"]) } else { nothing() });
+    }
+    let effects = rig.wait(Duration::from_millis(1));
+    assert_eq!(
+        lives(&effects),
+        ["start e", "start f"],
+        "what it does not hold is as it was answered"
+    );
+}
+
 /// An earlier home was cut off while it forgot the entity, and comes back.
 #[test]
 fn who_runs_and_is_forgotten_by_an_earlier_home_is_written_again() {
