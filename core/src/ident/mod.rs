@@ -7,6 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use core::str::FromStr;
 
 /// Longest host name in bytes. Long enough for any DNS label chain in practice; Serf uses the same number.
@@ -99,7 +100,41 @@ pub(crate) fn check_role(name: &str) -> Result<(), NameError> {
 pub struct Address {
     // Equality looks at the fields in this order: the cheap one first.
     port: u16,
-    host: Arc<str>,
+    host: HostName,
+}
+
+/// A host's text. States that come of each other share it, which is seen without reading it: rounds compare
+/// the members of one state with those of the next.
+#[derive(Clone)]
+struct HostName(Arc<str>);
+
+impl PartialEq for HostName {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+impl Eq for HostName {}
+
+impl Hash for HostName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl Ord for HostName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return Ordering::Equal;
+        }
+        self.0.cmp(&other.0)
+    }
+}
+
+impl PartialOrd for HostName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl Ord for Address {
@@ -128,7 +163,7 @@ impl Address {
             return Err(NameError::BadPort);
         }
         Ok(Self {
-            host: Arc::from(host),
+            host: HostName(Arc::from(host)),
             port,
         })
     }
@@ -142,7 +177,7 @@ impl Address {
             return Err(NameError::BadPort);
         }
         Ok(Self {
-            host: Arc::clone(&self.host),
+            host: self.host.clone(),
             port,
         })
     }
@@ -150,7 +185,7 @@ impl Address {
     /// The host.
     #[must_use]
     pub fn host(&self) -> &str {
-        &self.host
+        &self.host.0
     }
 
     /// The port, never 0.
@@ -179,10 +214,10 @@ impl FromStr for Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "[{}]:{}", self.host, self.port)
+        if self.host().contains(':') {
+            write!(f, "[{}]:{}", self.host(), self.port)
         } else {
-            write!(f, "{}:{}", self.host, self.port)
+            write!(f, "{}:{}", self.host(), self.port)
         }
     }
 }

@@ -281,24 +281,33 @@ impl Membership {
             return;
         }
         self.news.acks.insert(from.clone(), seen.state);
-        if self.state_name(cx) == Some(seen.state) {
+        if self.state_name(cx) != Some(seen.state) {
+            return;
+        }
+        if self.news.are_counted {
+            self.count_seen(cx, core::iter::once(from.clone()));
+        } else {
             self.count_acks(cx, seen.state);
         }
     }
 
     /// Counts everybody who said so as having seen the state of this name, which is the one that is held.
     fn count_acks(&mut self, cx: &mut Cx<'_>, name: StateDigest) {
-        let counts =
-            |node: &UniqueAddress| self.gossip.member(node).is_some_and(|m| m.status != Status::Down);
-        let acks = self
-            .news
-            .acks
-            .iter()
-            .filter(|(node, seen)| **seen == name && counts(node));
+        self.news.are_counted = true;
+        let acks = self.news.acks.iter().filter(|(_, seen)| **seen == name);
+        let nodes: Vec<UniqueAddress> = acks.map(|(node, _)| node.clone()).collect();
+        self.count_seen(cx, nodes.into_iter());
+    }
+
+    fn count_seen(&mut self, cx: &mut Cx<'_>, nodes: impl Iterator<Item = UniqueAddress>) {
+        let counts = |node: &UniqueAddress| {
+            let member = self.gossip.member(node);
+            member.is_some_and(|member| member.status != Status::Down)
+        };
         let mut next = Gossip::clone(&self.gossip);
         let mut is_news = false;
-        for (node, _) in acks {
-            is_news |= next.add_seen(node);
+        for node in nodes.filter(counts) {
+            is_news |= next.add_seen(&node);
         }
         if is_news {
             self.install(cx, next);

@@ -63,12 +63,16 @@ pub(super) struct News {
     pub(super) pushed: VecDeque<(Instant, usize)>,
     /// The last state that each member said it has seen: of one that the leader does not hold yet, too.
     pub(super) acks: OrderedMap<UniqueAddress, StateDigest>,
+    /// All of them that name the state that is held are counted: only what comes is still to be.
+    pub(super) are_counted: bool,
 }
 
 impl News {
     /// Another state is held from now on.
     pub(super) fn on_installed(&mut self, before: &Arc<Gossip>, now_held: &Gossip) -> bool {
         if is_same_state(before, now_held) {
+            // A merge that comes to the same leaves nobody who has seen it.
+            self.are_counted &= before.seen_set().is_subset(now_held.seen_set());
             return false;
         }
         if let Some(name) = self.name.take() {
@@ -82,6 +86,7 @@ impl News {
         self.steps.clear();
         self.pushes = 0;
         self.is_ack_due = true;
+        self.are_counted = false;
         self.acks.retain(|node, _| now_held.contains(node));
         true
     }
