@@ -167,6 +167,18 @@ impl Singletons {
             SingletonBody::TakeOverFromMe if !self.hosts(singleton) => {
                 say(cx, from, singleton, 0, SingletonBody::HandOverToMe);
             }
+            // Nor who waits for everybody older by a node on its way out that never will.
+            SingletonBody::HandOverToMe
+                if !self.hosts(singleton) && cx.view().self_status() == Status::Exiting =>
+            {
+                say(
+                    cx,
+                    from,
+                    singleton,
+                    epoch,
+                    SingletonBody::HandOverDone { term: 0 },
+                );
+            }
             SingletonBody::HandOverToMe
             | SingletonBody::HandOverInProgress
             | SingletonBody::HandOverDone { .. }

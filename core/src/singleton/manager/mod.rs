@@ -3,6 +3,7 @@
 //! out what happened and does what it says. It starts nothing while the process may have been left behind,
 //! the cluster prepares to stop, or this node is on its way out. Spec: sharding 1.10, 10.12, 10.13.
 
+mod asking;
 pub(super) mod instance;
 mod leasing;
 mod retirement;
@@ -47,6 +48,8 @@ pub(super) struct SingletonManager {
     retry: u32,
     /// Who asked for the hand-over, with the number of its attempt.
     askers: OrderedMap<UniqueAddress, u64>,
+    /// Older members that have said, in this attempt, that nothing of it runs there.
+    done: OrderedSet<UniqueAddress>,
     /// To whom this node has handed over.
     handed_to: Option<UniqueAddress>,
     /// The lease is given back once the instance has ended.
@@ -72,6 +75,7 @@ impl SingletonManager {
             epoch: 0,
             retry: 0,
             askers: OrderedMap::new(),
+            done: OrderedSet::new(),
             handed_to: None,
             release_due: false,
             releasing: false,
@@ -138,6 +142,8 @@ impl SingletonManager {
             }
         }
         self.stop_if_nobody_follows(cx);
+        self.say_done_to_all(cx);
+        self.start_if_all_are_done(cx);
         let held_up = self.is_held_up(cx);
         self.instance.on_members_changed(cx, held_up);
     }
@@ -220,22 +226,24 @@ impl SingletonManager {
                     return self.say_done(cx, from);
                 }
                 self.tell(cx, Happened::HandOverToMe(from.clone()));
+                self.say_done_to_all(cx);
             }
             SingletonBody::HandOverInProgress if answers_me => {
                 self.tell(cx, Happened::HandOverInProgress(from.clone()));
             }
             SingletonBody::HandOverDone { term } if answers_me => {
                 self.instance.note_told(term);
-                // Otherwise it is asked again, and says so again: it speaks of itself alone.
-                if self.predecessors_gone(cx) {
-                    self.tell(cx, Happened::HandOverDone(from.clone()));
-                }
+                self.done.insert(from.clone());
+                self.start_if_all_are_done(cx);
             }
             SingletonBody::HandOverInProgress | SingletonBody::HandOverDone { .. } => {
                 cx.counters().answers_stale += 1;
                 cx.reject(from, AnyRejection::Singleton(Rejection::StaleEpoch));
             }
-            SingletonBody::TakeOverFromMe => self.tell(cx, Happened::TakeOverFromMe(from.clone())),
+            SingletonBody::TakeOverFromMe => {
+                self.tell(cx, Happened::TakeOverFromMe(from.clone()));
+                self.ask_unheard(cx);
+            }
             SingletonBody::Identify
             | SingletonBody::Identified { .. }
             | SingletonBody::Gone { .. }
@@ -251,23 +259,6 @@ impl SingletonManager {
     fn is_needed_here(&self, cx: &Cx<'_>) -> bool {
         let leaves = matches!(cx.view().self_status(), Status::Leaving | Status::Exiting);
         leaves && !self.exited && self.stage == HandOverStage::Oldest { instance: true }
-    }
-
-    /// Time to ask once more.
-    pub(super) fn on_retry(&mut self, cx: &mut Cx<'_>) {
-        match self.stage {
-            HandOverStage::BecomingOldest { .. } => self.tell(cx, Happened::HandOverRetry(self.retry)),
-            HandOverStage::WasOldest { .. } => self.tell(cx, Happened::TakeOverRetry(self.retry)),
-            HandOverStage::Start
-            | HandOverStage::Younger { .. }
-            | HandOverStage::AcquiringLease { .. }
-            | HandOverStage::Oldest { .. }
-            | HandOverStage::HandingOver { .. }
-            | HandOverStage::Stopping
-            | HandOverStage::End
-            | HandOverStage::Stopped
-            | HandOverStage::Stuck => {}
-        }
     }
 
     /// The host says that an instance has ended. One that ended by itself, or whose token was void, is
@@ -412,6 +403,8 @@ impl SingletonManager {
         self.stage = next;
         if !becoming && matches!(self.stage, HandOverStage::BecomingOldest { .. }) {
             self.epoch += 1;
+            self.done.clear();
+            self.ask_unheard(cx);
             self.retry_later(cx, 1);
         }
         let mut ended = false;
@@ -460,31 +453,6 @@ impl SingletonManager {
             }
         }
         false
-    }
-
-    fn say_done(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
-        let epoch = self.askers.get(to).copied().unwrap_or_default();
-        let term = self.instance.highest_term();
-        say(cx, to, self.id, epoch, SingletonBody::HandOverDone { term });
-    }
-
-    fn retry_later(&mut self, cx: &mut Cx<'_>, number: u32) {
-        self.retry = number;
-        let at = cx.mono() + cx.config().singleton.hand_over_retry_interval;
-        cx.wake(Timer::Retry(self.id), at);
-    }
-
-    fn retries_max(&self, cx: &Cx<'_>) -> u32 {
-        let config = cx.config();
-        let ms = |time: core::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let margin = config.removal_margin(cx.view().members().len());
-        let interval = ms(config.singleton.hand_over_retry_interval);
-        let retries = HandOverRetries::new(config.singleton.hand_over_retries_min, interval, ms(margin));
-        if matches!(self.stage, HandOverStage::WasOldest { .. }) {
-            retries.take_over_max
-        } else {
-            retries.hand_over_max
-        }
     }
 
     /// The hand-over is stuck: once nothing runs here, this node looks anew who is older.

@@ -317,6 +317,67 @@ fn s_168_of_two_that_leave_at_once_neither_leaves_two_instances_behind() {
     assert_eq!(world.starts(), 2, "one on the first, one on the third");
 }
 
+/// The first has handed over to the second and is a member still, when the second leaves as well. Nobody
+/// waits for the removal of either.
+#[test]
+fn i_31_the_last_host_hands_over_too_while_an_older_one_is_there() {
+    let mut world = World::formed(3);
+    world.leave(&[0]);
+    world.run_for(SOON);
+    assert_eq!(world.running(), [1]);
+    world.host(1).slow_to_stop = true;
+    world.leave(&[1]);
+    world.run_for(secs(5));
+    assert_eq!(world.running(), [1], "it has not stopped");
+    world.ends(1);
+    world.run_for(SOON);
+    assert_eq!(world.running(), [2]);
+}
+
+/// The same, and the first hosts it no more: it answers everybody that it has nothing to hand over.
+#[test]
+fn i_31_one_that_hosts_it_no_more_does_not_hand_over_for_the_last_host() {
+    let mut world = World::formed(3);
+    world.stop(0, secs(1));
+    world.leave(&[0]);
+    world.run_for(SOON);
+    assert_eq!(world.running(), [1]);
+    world.host(1).slow_to_stop = true;
+    world.leave(&[1]);
+    world.run_for(secs(5));
+    assert_eq!(world.running(), [1], "it has not stopped");
+    world.ends(1);
+    world.run_for(SOON);
+    assert_eq!(world.running(), [2]);
+}
+
+/// The same, and the third hears of both only now.
+#[test]
+fn i_31_who_has_missed_that_another_was_the_oldest_asks_it_too() {
+    let mut world = World::formed(5);
+    world.cut(&[2]);
+    world.leave(&[0]);
+    world.run_for(SOON);
+    assert_eq!(world.running(), [1]);
+    world.host(1).slow_to_stop = true;
+    world.leave(&[1]);
+    world.heal();
+    world.run_for(secs(5));
+    assert_eq!(world.running(), [1]);
+    world.ends(1);
+    world.run_for(secs(2));
+    assert_eq!(world.running(), [2]);
+}
+
+/// Nothing ran on the second, which leaves with the first: nobody waits for its removal.
+#[test]
+fn s_168_of_two_that_leave_the_one_that_ran_nothing_is_not_waited_for() {
+    let mut world = World::formed(3);
+    world.leave(&[0, 1]);
+    world.run_for(SOON);
+    assert_eq!(world.running(), [2]);
+}
+
 #[test]
 fn s_168_who_leaves_while_it_waits_for_the_last_instance_starts_none() {
     let mut world = World::formed(3);
