@@ -348,6 +348,8 @@ impl Sim {
         if self.holds_back(process, slot) {
             return;
         }
+        // Before anything ends: what is lost is said first, also if only this makes it known.
+        self.lose_overdue_leases(process);
         match self.processes[process as usize].entities.turn(slot) {
             Turn::Nothing => {}
             Turn::Handles(letter, again) => {
