@@ -8,7 +8,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use quorate_core::delivery::ConsumerRequest;
-use quorate_core::ordered::OrderedSet;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::EntityId;
 use quorate_core::time::Instant;
@@ -33,40 +32,6 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 /// The longest such pause.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// The asks of one entity that it has not answered, by their numbers, in the order in which they were sent.
-#[derive(Default)]
-pub(super) struct OpenLines {
-    open: OrderedSet<u64>,
-    opened: u64,
-    /// A new incarnation asks for everything that is unconfirmed, on this line.
-    begins_anew: Option<u64>,
-}
-
-impl OpenLines {
-    pub(super) fn open(&mut self) -> u64 {
-        self.opened += 1;
-        self.open.insert(self.opened);
-        self.opened
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.open.is_empty()
-    }
-
-    fn close(&mut self, line: u64) {
-        self.open.remove(&line);
-    }
-
-    /// Whether everything unconfirmed is to be sent again now. Asks that were sent before the one on which
-    /// a new incarnation said so may have reached the one before it, whose answers come on another link: what
-    /// they confirm must not be sent again. They are answered when that one ends, or fail with its node, or
-    /// when their time is over.
-    fn takes_begin(&mut self) -> bool {
-        let is_last = |begins: u64| self.open.first().is_none_or(|oldest| *oldest > begins);
-        self.begins_anew.take_if(|begins| is_last(*begins)).is_some()
-    }
-}
-
 impl Task {
     /// An entity has answered on a line, or did not.
     pub(super) async fn on_line(
@@ -85,7 +50,7 @@ impl Task {
                 if let Some(pair) = self.pairs.get_mut(entity) {
                     pair.pause = None;
                     if receipt.resend.take_if(|from| *from == 0).is_some() {
-                        pair.lines.begins_anew = pair.lines.begins_anew.max(Some(line));
+                        pair.lines.begins_anew_on(line);
                     }
                 }
                 self.on_receipt(now, entity, receipt, &mut outputs);

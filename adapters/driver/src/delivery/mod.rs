@@ -11,6 +11,7 @@
 //! | `receiving` | which of several producers is served next; what a delivery that nobody confirms comes to |
 //! | [`Producer`], `sending` | who waits for room |
 //! | `lines` | when an entity is asked what it has to say |
+//! | `open_lines` | when everything unconfirmed goes to a new incarnation again |
 //! | [`Mail`], `mail` | in which order an instance of a path handles what its durable mailbox keeps |
 //! | `queue` | how a durable producer keeps what nobody has confirmed |
 //! | `length` | how much of that there may be, and when its log is made shorter |
@@ -26,6 +27,7 @@ mod length;
 mod lines;
 mod mail;
 mod message;
+mod open_lines;
 mod orders;
 mod parked;
 mod producer;

@@ -15,8 +15,8 @@ use quorate_core::time::Instant;
 
 use super::SendError;
 use super::length::bytes_of;
-use super::lines::OpenLines;
 use super::message::{DeliveryBody, DeliveryMessage, Origin};
+use super::open_lines::OpenLines;
 use super::orders::{Offer, ProducerInbox, ProducerOrder, TaskReport};
 use super::parked::Parked;
 use super::queue::{DurableQueue, Entry};
