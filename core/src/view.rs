@@ -222,7 +222,7 @@ impl View {
                 .next_if(|other| is_other(other) && other.node < member.node)
                 .is_some()
             {}
-            let found = now.peek().copied().filter(|other| !is_other(other));
+            let found = now.next_if(|other| !is_other(other));
             if is_wanted(&member.node, found) {
                 wanted.push(member);
             }

@@ -307,14 +307,12 @@ fn form(sim: &mut Sim, nodes: usize) {
 }
 
 fn finished(sim: &Sim, nodes: usize) -> Gossip {
+    // All are configured alike, and share what is alike, as members of a state that was read do.
+    let config = sim.processes[0].node.config();
     let mut members: Vec<Member> = (0..nodes)
         .map(|index| {
-            let host = &sim.processes[index];
-            let (roles, version) = (
-                host.node.config().node_roles().clone(),
-                host.node.config().app_version.clone(),
-            );
-            let mut member = Member::joining(host.me.clone(), roles, version);
+            let (roles, version) = (config.node_roles().clone(), config.app_version.clone());
+            let mut member = Member::joining(sim.processes[index].me.clone(), roles, version);
             member.status = Status::Up;
             member.up_number = UpNumber::new(index as u32 + 1);
             member

@@ -198,12 +198,11 @@ fn diff_leaders(
         out.push(MembershipChange::LeaderChanged(leader));
     }
     let mut roles: OrderedSet<&Role> = OrderedSet::new();
-    let mut last: &[Role] = &[];
+    let mut last = None;
     for member in before.members().iter().chain(after.members()) {
         // Most have the roles of the one before.
-        if member.roles.as_slice() != last {
-            last = member.roles.as_slice();
-            roles.extend(last);
+        if last.replace(&member.roles) != Some(&member.roles) {
+            roles.extend(member.roles.as_slice());
         }
     }
     for role in roles {

@@ -59,10 +59,7 @@ impl<'a> SharedTables<'a> {
         let mut last_version = None::<&AppVersion>;
         for member in members {
             // Neighbours mostly share these; the sort below finds the rest.
-            if role_sets
-                .last()
-                .is_none_or(|last| !last.is_same(&member.roles) && **last != member.roles)
-            {
+            if role_sets.last().is_none_or(|last| **last != member.roles) {
                 role_sets.push(&member.roles);
             }
             let version = &member.app_version;
@@ -153,7 +150,7 @@ fn put_members(members: &[Member], tables: &SharedTables<'_>, out: &mut Vec<u8>)
     }
     let mut last: Option<(&Roles, Result<usize, usize>)> = None;
     for member in members {
-        let known = last.filter(|last| last.0.is_same(&member.roles) || *last.0 == member.roles);
+        let known = last.filter(|last| *last.0 == member.roles);
         let at = known.map_or_else(|| role_set_index(tables, &member.roles), |last| last.1);
         last = Some((&member.roles, at));
         put_index(at, "role sets", out)?;
