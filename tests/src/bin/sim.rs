@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use lexopt::prelude::{Long, Short, ValueExt};
 use quorate_tests::sim::campaign::{self, Outcome, Report};
 use quorate_tests::sim::figures::{self, Scenario};
+use quorate_tests::sim::measured::Measured;
 use quorate_tests::sim::plan::{Plan, Profile};
 use quorate_tests::sim::starts;
 use quorate_tests::sim::{FaultKind, Show};
@@ -43,7 +44,8 @@ Runs the deterministic cluster simulator.
   --threads T      threads (default 2)
   --keep-going     run all seeds even after a violation
   --scenario S     join, crash, cold-start or rest of --nodes N (up to 10000) with the documented timings: virtual
-                   seconds, messages and bytes per node, beside those of Akka's algorithm
+                   seconds, messages and bytes per node, beside those of Akka's algorithm; of several --seeds
+                   (default one) the medians, and the worst
   --starts         for each seed --nodes N start at once, each with all of them as seed nodes, while up to 30 %
                    of all frames are lost (with --faults none, none): they have to form exactly one cluster
   --steps          for each seed one run for every preset of paths, step of a hand-off and fault at it;
@@ -205,6 +207,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         hash: false,
         show: Show::Nothing,
     };
+    let mut seeds = None;
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         #[expect(
@@ -229,10 +232,10 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
                     as u64;
             }
             Long("shrink") => options.shrink = true,
-            Long("seeds") => options.seeds = parser.value()?.parse_with(parse_seeds)?,
+            Long("seeds") => seeds = Some(parser.value()?.parse_with(parse_seeds)?),
             Long("fresh") => {
-                let seeds = parser.value()?.parse_with(|text| in_range(text, 1, 1_000_000))? as u64;
-                options.seeds = drawn(seeds);
+                let count = parser.value()?.parse_with(|text| in_range(text, 1, 1_000_000))? as u64;
+                seeds = Some(drawn(count));
                 options.fresh = true;
             }
             Long("faults") => {
@@ -247,6 +250,11 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Short('h') | Long("help") => return Ok(None),
             _ => return Err(argument.unexpected()),
         }
+    }
+    if let Some(seeds) = seeds {
+        options.seeds = seeds;
+    } else if options.scenario.is_some() {
+        options.seeds = 0..1;
     }
     let most = if options.scenario.is_some() { 10_000 } else { 32 };
     if options.nodes > most || (options.scenario.is_some() && options.nodes < 2) {
@@ -294,58 +302,14 @@ fn parse_scenario(text: &str) -> Result<Scenario, String> {
 
 /// Measures a scenario and prints it beside Akka's figures.
 fn measure(scenario: Scenario, options: &Options) -> ExitCode {
-    let (begun, nodes) = (std::time::Instant::now(), options.nodes);
-    let found = figures::measure(scenario, nodes, options.seeds.start);
-    if scenario == Scenario::Rest {
-        let text = figures::rest(nodes, options.seeds.start, &found, options.json);
-        println!("{text}");
-        return ExitCode::SUCCESS;
-    }
-    let reference = scenario.reference(nodes);
-    let of = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1} s"));
-    println!(
-        "{} of {nodes} nodes, seed {}",
-        scenario.name(),
-        options.seeds.start
-    );
-    if scenario != Scenario::ColdStart {
-        println!("  first known      {}", figures::seconds(found.first));
-    }
-    let (known, compared) = match scenario {
-        Scenario::Crash => (
-            found.known.zip(found.first).map(|(known, first)| known - first),
-            "after the first report",
-        ),
-        Scenario::Join | Scenario::ColdStart | Scenario::Rest => (found.known, "from the beginning"),
-    };
-    println!(
-        "  known everywhere {} ({compared}); Akka's algorithm {}",
-        figures::seconds(known),
-        of(reference.and_then(|found| found.0))
-    );
-    if scenario != Scenario::Crash {
-        println!(
-            "  Up everywhere    {}; Akka's algorithm {}",
-            figures::seconds(found.up),
-            of(reference.and_then(|found| found.1))
-        );
-    }
-    println!(
-        "  per node: {:.1} messages, {:.0} bytes; {:.1} s of this machine's time",
-        found.messages_per_node,
-        found.bytes_per_node,
-        begun.elapsed().as_secs_f64()
-    );
+    let begun = std::time::Instant::now();
+    let found = Measured::of(scenario, options.nodes, options.seeds.clone(), options.threads);
+    println!("{}", found.text());
+    println!("  {:.1} s of this machine's time", begun.elapsed().as_secs_f64());
     if options.json {
-        println!(
-            "{}",
-            json!({
-                "scenario": scenario.name(), "nodes": nodes, "first_s": found.first, "known_s": known, "up_s": found.up,
-                "messages_per_node": found.messages_per_node, "bytes_per_node": found.bytes_per_node,
-            })
-        );
+        println!("{}", found.json());
     }
-    if known.is_some() {
+    if found.is_complete() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -90,7 +90,7 @@ const LIMIT: u64 = 600_000_000;
 /// How long a cluster that was formed lives before anything is measured: every round of everything has begun.
 const SETTLED_AFTER: u64 = 5_000_000;
 /// How long nothing happens.
-pub const REST_SECONDS: u64 = 10;
+pub(super) const REST_SECONDS: u64 = 10;
 
 /// What nodes have sent, with the headers of frames.
 #[derive(Clone, Copy, Debug, Default)]
@@ -107,28 +107,6 @@ impl Traffic {
         if matches!(message, Message::Detector(_)) {
             self.heartbeat_bytes += bytes as u64;
         }
-    }
-}
-
-/// What a node sends while nothing happens, as a line, or as an object in a second line.
-#[must_use]
-pub fn rest(nodes: usize, seed: u64, found: &Figures, with_json: bool) -> String {
-    let each = |all: f64| all / REST_SECONDS as f64;
-    let heartbeats = each(found.heartbeat_bytes_per_node);
-    let others = each(found.bytes_per_node) - heartbeats;
-    let messages = each(found.messages_per_node);
-    let text = format!(
-        "rest of {nodes} nodes, seed {seed}: per node and second {others:.0} bytes and {heartbeats:.0} of \
-         heartbeats, {messages:.1} messages"
-    );
-    let figures = serde_json::json!({
-        "scenario": "rest", "nodes": nodes, "bytes_per_node_s": others, "heartbeat_bytes_per_node_s": heartbeats,
-        "messages_per_node_s": messages,
-    });
-    if with_json {
-        format!("{text}\n{figures}")
-    } else {
-        text
     }
 }
 

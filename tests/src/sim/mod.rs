@@ -23,6 +23,7 @@ mod liars;
 mod life;
 mod links;
 mod load;
+pub mod measured;
 mod names;
 mod network;
 mod operator;
