@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::bytes::node_bytes;
 use crate::ident::UniqueAddress;
 use crate::membership::Cx;
 use crate::membership::machine::{ExitStage, Membership};
@@ -33,8 +34,9 @@ const PUSHES: u8 = 3;
 const PUSHES_OF_LEADER: u8 = 10;
 /// Pushes of one state after which each interval is twice the one before.
 const PUSHES_IN_A_ROW: u8 = 3;
-/// A frame's header, its receiver and three numbers.
-const DELTA_HEAD_BYTES: usize = 20 + 48 + 33;
+/// What a difference's frame has beside its header, its receiver, steps and a bit for each member: two names,
+/// whether it is pushed, two lengths and a form.
+const DELTA_FIXED_BYTES: usize = 40;
 /// Steps that are kept while the state stays: it is told to many, of whom most know the same ones.
 const STEPS_MAX: usize = 4;
 
@@ -116,13 +118,18 @@ impl Membership {
     fn push_within_limit(&mut self, cx: &mut Cx<'_>, to: &UniqueAddress) -> bool {
         let delta = self.delta_for(cx, to, true);
         let members = self.gossip.members().len();
+        let head = wire::HEADER_BYTES + node_bytes(to);
         let bytes = delta
             .as_ref()
-            .map(|delta| DELTA_HEAD_BYTES + delta.steps.bytes().len() + members.div_ceil(8));
+            .map(|delta| head + DELTA_FIXED_BYTES + delta.steps.bytes().len() + members.div_ceil(8));
         // A state takes a byte for each member and more: what is within that is within the limit, and nothing
         // has to be compressed to know it.
         let is_little = bytes.is_some_and(|bytes| self.news.is_within(cx.mono(), bytes, members));
-        let state_bytes = if is_little { members } else { self.state_bytes(cx) };
+        let state_bytes = if is_little {
+            members
+        } else {
+            head + self.state_bytes(cx)
+        };
         if !self
             .news
             .may_push(cx.mono(), bytes.unwrap_or(state_bytes), state_bytes)

@@ -104,6 +104,11 @@ impl News {
         }
     }
 
+    /// The state that is held is not pushed from here.
+    pub(super) const fn leave_to_others(&mut self) {
+        self.pushes = u8::MAX;
+    }
+
     pub(super) fn known(&self, name: StateDigest) -> Option<&Arc<Gossip>> {
         let mut known = self.known.iter();
         known.find(|known| known.name == name).map(|known| &known.state)
