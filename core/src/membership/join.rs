@@ -280,7 +280,7 @@ impl Membership {
         } else {
             next.add_seen(cx.me());
             self.install(cx, next);
-            // Whoever welcomed this node pushes that state. Here no earlier one is known, so it would go whole.
+            // Whoever welcomed this node pushes that state. Here no earlier one is known: it would go whole.
             self.news.leave_to_others();
         }
         self.send_gossip(cx, from);
