@@ -158,7 +158,7 @@ fn changes_within_an_interval_go_together() {
 #[test]
 fn whatever_changes_the_pushes_of_a_second_take_no_more_than_three_whole_states() {
     let mut rig = member("c");
-    let mut sent: Vec<(u64, usize)> = Vec::new();
+    let mut sent: Vec<(u64, bool, usize)> = Vec::new();
     for step in 0..300_u64 {
         let node = ["d", "e", "f", "g"][(step % 4) as usize];
         rig.call(|m, cx| {
@@ -176,19 +176,27 @@ fn whatever_changes_the_pushes_of_a_second_take_no_more_than_three_whole_states(
         let pushed = messages(&mut rig).into_iter().filter(|(_, message)| {
             is_pushed(message) || matches!(message, Message::Membership(MembershipMsg::Gossip(_)))
         });
-        sent.extend(pushed.map(|(_, message)| (step * 10, bytes(&message))));
+        sent.extend(pushed.map(|(_, message)| (step * 10, is_pushed(&message), bytes(&message))));
     }
     let gossip = GossipBody::from(Arc::clone(&rig.m.gossip));
     let whole = bytes(&MembershipMsg::Gossip(GossipEnvelope { to: n("d"), gossip }).into());
-    for (begin, _) in &sent {
+    for (begin, ..) in &sent {
         let within = sent
             .iter()
-            .filter(|(at, _)| (*begin..*begin + 1_000).contains(at));
-        let spent: usize = within.map(|(_, bytes)| bytes).sum();
+            .filter(|(at, ..)| (*begin..*begin + 1_000).contains(at));
+        let spent = |of: &dyn Fn(bool) -> bool| -> usize {
+            let counted = within.clone().filter(|(_, is_pushed, _)| of(*is_pushed));
+            counted.map(|(.., bytes)| bytes).sum()
+        };
+        let (pushed, all) = (spent(&|is_pushed| is_pushed), spent(&|_| true));
+        assert!(
+            pushed <= 3 * whole,
+            "{pushed} pushed from {begin}, a state has {whole}"
+        );
         // Rounds of gossip, three in a second, are no pushes.
         assert!(
-            spent <= 6 * whole,
-            "{spent} in the second from {begin}, a state has {whole}"
+            all <= 6 * whole,
+            "{all} in the second from {begin}, a state has {whole}"
         );
     }
     assert!(rig.f.stats.membership.gossip_pushes_held_back > 0);
