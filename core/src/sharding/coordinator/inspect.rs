@@ -75,6 +75,11 @@ impl Coordinator {
             let region = self.regions.get(home);
             region.is_some_and(|region| region.shards.contains(&shard))
         });
+        if !self.places.are_listed() {
+            return Err(String::from(
+                "coordinator: what is chosen or renewed is not what is listed so",
+            ));
+        }
         if listed != self.places.homes().count() + self.places.all_chosen().count() || !mirrored {
             return Err(String::from(
                 "coordinator: homes and regions do not mirror each other",

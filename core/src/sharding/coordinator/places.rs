@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 
 use super::record::PlacedHome;
 use crate::ident::UniqueAddress;
-use crate::ordered::OrderedMap;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::state::ids::ShardId;
 use crate::token::Token;
 
@@ -46,10 +46,10 @@ struct CurrentHome {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlacedShards {
     places: OrderedMap<ShardId, ShardPlace>,
-    /// How many have been chosen.
-    chosen: usize,
-    /// How many homes were given another token.
-    renewed: usize,
+    /// The shards that have been chosen: with 65,536 of them, each decision is about a few.
+    chosen: OrderedSet<ShardId>,
+    /// The shards whose homes were given another token.
+    renewed: OrderedSet<ShardId>,
 }
 
 impl PlacedShards {
@@ -101,20 +101,14 @@ impl PlacedShards {
 
     /// Homes that are being stored.
     pub(super) fn all_chosen(&self) -> impl Iterator<Item = (ShardId, &PlacedHome)> {
-        // Mostly there is none.
-        let places = (self.chosen > 0).then_some(&self.places).into_iter().flatten();
-        places.filter_map(|(shard, place)| match place {
-            ShardPlace::Chosen(at) => Some((*shard, at)),
-            ShardPlace::Returning(_) | ShardPlace::Home(_) => None,
-        })
+        let chosen = self.chosen.iter();
+        chosen.filter_map(|shard| Some((*shard, self.placement(*shard)?)))
     }
 
     /// Homes that were given another token, which may be stored by now.
     pub(super) fn all_renewed(&self) -> impl Iterator<Item = (ShardId, &PlacedHome)> {
-        let homes = (self.renewed > 0).then(|| self.at_homes()).into_iter().flatten();
-        homes
-            .filter(|(_, home)| home.renewed)
-            .map(|(shard, home)| (shard, &home.at))
+        let renewed = self.renewed.iter();
+        renewed.filter_map(|shard| Some((*shard, self.placement(*shard)?)))
     }
 
     /// Shards that wait for a node, and for which.
@@ -201,9 +195,8 @@ impl PlacedShards {
     /// A home has this token; whether it has to be told when that is stored.
     pub(super) fn set_token(&mut self, shard: ShardId, token: Token, renewed: bool) {
         if let Some(ShardPlace::Home(home)) = self.places.get_mut(&shard) {
-            self.renewed -= usize::from(home.renewed);
-            self.renewed += usize::from(renewed);
             (home.at.token, home.renewed) = (token, renewed);
+            list(&mut self.renewed, shard, renewed);
         }
     }
 
@@ -230,6 +223,17 @@ impl PlacedShards {
         })
     }
 
+    /// Whether those listed are those that there are.
+    pub(super) fn are_listed(&self) -> bool {
+        let is_chosen = |place: &ShardPlace| matches!(place, ShardPlace::Chosen(_));
+        let is_renewed = |place: &ShardPlace| matches!(place, ShardPlace::Home(home) if home.renewed);
+        let every = |listed: fn(&ShardPlace) -> bool| {
+            let of = self.places.iter().filter(move |(_, place)| listed(place));
+            of.map(|(shard, _)| shard)
+        };
+        self.chosen.iter().eq(every(is_chosen)) && self.renewed.iter().eq(every(is_renewed))
+    }
+
     fn at_home(&self, shard: ShardId) -> Option<&CurrentHome> {
         match self.places.get(&shard)? {
             ShardPlace::Home(home) => Some(home),
@@ -246,20 +250,26 @@ impl PlacedShards {
 
     /// The only step from place to place.
     fn put(&mut self, shard: ShardId, to: Option<ShardPlace>) -> Option<ShardPlace> {
-        let counts = |place: &Option<ShardPlace>| match place {
-            Some(ShardPlace::Chosen(_)) => (1, 0),
-            Some(ShardPlace::Home(home)) => (0, usize::from(home.renewed)),
-            Some(ShardPlace::Returning(_)) | None => (0, 0),
+        let (chosen, renewed) = match &to {
+            Some(ShardPlace::Chosen(_)) => (true, false),
+            Some(ShardPlace::Home(home)) => (false, home.renewed),
+            Some(ShardPlace::Returning(_)) | None => (false, false),
         };
-        let (chosen, renewed) = counts(&to);
-        let before = match to {
+        list(&mut self.chosen, shard, chosen);
+        list(&mut self.renewed, shard, renewed);
+        match to {
             Some(place) => self.places.insert(shard, place),
             None => self.places.remove(&shard),
-        };
-        let (was_chosen, was_renewed) = counts(&before);
-        self.chosen = self.chosen + chosen - was_chosen;
-        self.renewed = self.renewed + renewed - was_renewed;
-        before
+        }
+    }
+}
+
+/// A set has a shard, or has it no more.
+fn list(set: &mut OrderedSet<ShardId>, shard: ShardId, listed: bool) {
+    if listed {
+        set.insert(shard);
+    } else {
+        set.remove(&shard);
     }
 }
 
@@ -349,6 +359,6 @@ mod tests {
         assert_eq!(places.all_renewed().next(), None);
         places.set_token(S, at(3).token, true);
         places.free(S);
-        assert_eq!((places.renewed, places.all_renewed().next()), (0, None));
+        assert!(places.renewed.is_empty());
     }
 }
