@@ -67,6 +67,12 @@ impl ShardRegion {
         }
     }
 
+    /// The shards that it hosts: [`state`](Self::state) copies all that it knows.
+    #[cfg(test)]
+    pub(in crate::sharding) fn hosted(&self) -> impl Iterator<Item = ShardId> {
+        self.shards.all_hosted().map(|(shard, _)| shard)
+    }
+
     /// The node of the coordinator that it is registered with.
     pub(crate) fn coordinator(&self) -> Option<&UniqueAddress> {
         self.contact.registered.as_ref().map(|term| &term.node)

@@ -387,10 +387,8 @@ impl World {
     pub(super) fn hosts(&self) -> OrderedMap<ShardId, Vec<usize>> {
         let mut hosts: OrderedMap<ShardId, Vec<usize>> = OrderedMap::new();
         for (at, peer) in self.peers.iter().enumerate().filter(|(_, peer)| peer.alive) {
-            let Some(region) = peer.sharding.region(kind()) else {
-                continue;
-            };
-            for (shard, _) in region.hosted {
+            let machines = peer.sharding.kinds.get(&kind());
+            for shard in machines.into_iter().flat_map(|kind| kind.region.hosted()) {
                 hosts.entry(shard).or_default().push(at);
             }
         }
@@ -399,7 +397,7 @@ impl World {
 
     /// Which node that is.
     pub(super) fn peer_of(&self, node: &UniqueAddress) -> usize {
-        let found = (0..self.peers.len()).find(|at| address(*at) == *node);
+        let found = self.peers.iter().position(|peer| peer.fixture.me == *node);
         found.expect("one of these nodes")
     }
 
@@ -546,6 +544,7 @@ impl World {
 
     fn collect(&mut self, at: usize) {
         let me = address(at);
+        let mut unchecked = true;
         loop {
             let peer = &mut self.peers[at];
             peer.drained |= peer
@@ -555,9 +554,12 @@ impl World {
                 .any(|s| matches!(s, crate::signal::Signal::Drained(_)));
             if let Some(message) = peer.fixture.outbox.loopback.pop_front() {
                 receive(peer, &me, message);
+                unchecked = true;
                 continue;
             }
-            peer.sharding.check_invariants(&me).unwrap();
+            if core::mem::take(&mut unchecked) {
+                peer.sharding.check_invariants(&me).unwrap();
+            }
             let effects = peer.fixture.effects();
             if effects.is_empty() {
                 return;
@@ -574,8 +576,7 @@ impl World {
                         to: SendTarget::Node(to),
                         message,
                     } => {
-                        let found = (0..self.peers.len()).find(|other| address(*other) == to);
-                        let link = (at, found.unwrap());
+                        let link = (at, self.peer_of(&to));
                         if !self.peers[at].alive {
                         } else if self.takes(link, &message, is_offer) {
                             self.wire.push_back((link.0, link.1, message));
@@ -583,9 +584,13 @@ impl World {
                             came_back.push((to, message, is_offer));
                         }
                     }
-                    other => self.peers[at].take(other),
+                    other => {
+                        unchecked |= matches!(other, Effect::Host(..));
+                        self.peers[at].take(other);
+                    }
                 }
             }
+            unchecked |= !came_back.is_empty();
             for (to, message, is_offer) in came_back {
                 let reason = if is_offer {
                     DropReason::NoRoom
