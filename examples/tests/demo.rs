@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use quorate_programs::{Directory, Ended, Program, alone};
+use quorate_programs::{Directory, Ended, Program, turn};
 use serde_json::Value;
 
 const DEMO: &str = env!("CARGO_BIN_EXE_demo");
@@ -40,7 +40,7 @@ fn count(name: &str, kill: &str, nodes: u64) -> Value {
 }
 
 fn count_over(transport: &str, name: &str, kill: &str, nodes: u64) -> Value {
-    let _alone = alone();
+    let _turn = turn();
     let (directory, files, words) = files(name);
     let program = Program::start(
         DEMO,
@@ -151,7 +151,7 @@ fn without_a_kill_nothing_fails_over() {
 
 #[test]
 fn one_file_is_enough_to_lose_a_node() {
-    let _alone = alone();
+    let _turn = turn();
     let directory = Directory::new("one");
     fs::write(directory.0.join("only"), "one two three").unwrap();
     let ended = run(&["--input", directory.path(), "--json"]);
@@ -167,7 +167,7 @@ fn one_file_is_enough_to_lose_a_node() {
 
 #[test]
 fn without_json_the_result_is_a_table_on_standard_output() {
-    let _alone = alone();
+    let _turn = turn();
     let (directory, ..) = files("table");
     let ended = run(&["--input", directory.path(), "--kill", "none", "--nodes", "2"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
@@ -223,7 +223,7 @@ fn started(directory: &Directory) -> (Program, String) {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_demo_has_ended_its_nodes_when_it_returns() {
-    let _alone = alone();
+    let _turn = turn();
     let (directory, ..) = files("interrupted");
     for signal in ["INT", "TERM"] {
         let (program, cluster) = started(&directory);
@@ -242,7 +242,7 @@ fn an_interrupted_demo_has_ended_its_nodes_when_it_returns() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_nodes_of_a_killed_demo_end_by_themselves() {
-    let _alone = alone();
+    let _turn = turn();
     let (directory, ..) = files("killed");
     let (program, cluster) = started(&directory);
     program.signal("KILL");

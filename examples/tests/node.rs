@@ -4,7 +4,7 @@
 
 use std::net::TcpListener;
 
-use quorate_programs::{Program, alone};
+use quorate_programs::{Program, turn};
 
 const NODE: &str = env!("CARGO_BIN_EXE_node");
 
@@ -19,7 +19,7 @@ fn free_address() -> String {
 
 #[test]
 fn two_nodes_form_a_cluster_and_one_leaves_on_sigterm() {
-    let _alone = alone();
+    let _turn = turn();
     let (first, second) = (free_address(), free_address());
     let mut a = Program::start(NODE, &["--bind", &first, "--seed", &first, "--fast"]);
     let line = |event: &str, address: &str| format!("{event} {address}");
@@ -58,7 +58,7 @@ fn two_nodes_form_a_cluster_and_one_leaves_on_sigterm() {
 
 #[test]
 fn a_killed_node_is_unreachable_then_down_then_removed() {
-    let _alone = alone();
+    let _turn = turn();
     let addresses = [free_address(), free_address(), free_address()];
     let mut nodes: Vec<Program> = addresses
         .iter()
@@ -82,7 +82,7 @@ fn a_killed_node_is_unreachable_then_down_then_removed() {
 #[cfg(unix)]
 #[test]
 fn sigusr1_makes_a_node_say_why_the_cluster_is_not_further() {
-    let _alone = alone();
+    let _turn = turn();
     let address = free_address();
     let mut node = Program::start(NODE, &["--bind", &address, "--seed", &address, "--fast"]);
     let up = format!("up {address}");
@@ -99,7 +99,7 @@ fn sigusr1_makes_a_node_say_why_the_cluster_is_not_further() {
 
 #[test]
 fn sigusr1_names_the_stopped_member_that_keeps_the_leader_from_acting() {
-    let _alone = alone();
+    let _turn = turn();
     let (first, second) = (free_address(), free_address());
     let mut a = Program::start(NODE, &["--bind", &first, "--seed", &first, "--fast"]);
     // With the first line it must be safe to ask.

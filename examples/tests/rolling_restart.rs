@@ -7,7 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use quorate_programs::alone;
+use quorate_programs::turn;
 
 /// How long a step may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -74,7 +74,7 @@ impl Unit {
 
 #[test]
 fn a_rolling_restart_loses_no_message() {
-    let _alone = alone();
+    let _turn = turn();
     let ports = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     let addresses = ports
         .each_ref()

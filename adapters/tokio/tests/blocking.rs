@@ -1,14 +1,8 @@
 //! Handlers that block their threads harm no node, however many threads there are.
 
-use std::sync::{Mutex, PoisonError};
-
 use quorate_tokio::{Security, Tokio};
 
-/// One executor at a time: each keeps the machine busy.
-static EXECUTOR: Mutex<()> = Mutex::new(());
-
 fn block_on_with(workers: usize, test: impl Future<Output = ()>) {
-    let _one = EXECUTOR.lock().unwrap_or_else(PoisonError::into_inner);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .enable_all()

@@ -9,9 +9,3 @@ mod entities;
 mod events;
 mod paths;
 mod ranges;
-
-/// One program at a time: each is a whole cluster, and takes what time the machine has.
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}

@@ -2,13 +2,12 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use quorate_programs::{Program, alone};
+use quorate_programs::{Program, turn};
 use serde_json::Value;
 
 #[test]
 fn a_quick_run_measures_both_systems_with_both_payloads() {
-    let _alone = crate::alone();
-    let _alone = alone();
+    let _turn = turn();
     let ended = Program::start(env!("CARGO_BIN_EXE_bench"), &["--quick", "--json"]).end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let json: Value = serde_json::from_str(ended.stdout.last().unwrap()).unwrap();
@@ -30,8 +29,7 @@ fn a_quick_run_measures_both_systems_with_both_payloads() {
 
 #[test]
 fn a_quick_run_measures_updates_of_replicated_data_beside_both_floors() {
-    let _alone = crate::alone();
-    let _alone = alone();
+    let _turn = turn();
     let ended = Program::start(env!("CARGO_BIN_EXE_bench"), &["--data", "--quick", "--json"]).end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let json: Value = serde_json::from_str(ended.stdout.last().unwrap()).unwrap();
@@ -50,8 +48,7 @@ fn a_quick_run_measures_updates_of_replicated_data_beside_both_floors() {
 
 #[test]
 fn a_quick_run_measures_calls_of_the_keyed_store_beside_three_bare_links() {
-    let _alone = crate::alone();
-    let _alone = alone();
+    let _turn = turn();
     let ended = Program::start(env!("CARGO_BIN_EXE_bench"), &["--kv", "--quick", "--json"]).end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let json: Value = serde_json::from_str(ended.stdout.last().unwrap()).unwrap();
@@ -68,7 +65,7 @@ fn a_quick_run_measures_calls_of_the_keyed_store_beside_three_bare_links() {
 /// answer has come.
 #[test]
 fn every_step_of_the_core_alone_sends_what_it_says() {
-    let _alone = alone();
+    let _turn = turn();
     let recipients = ["", "singleton-", "path-"];
     for recipient in recipients
         .map(|of| ["elsewhere", "here"].map(|at| format!("{of}{at}")))

@@ -2,12 +2,12 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use quorate_programs::{Program, alone};
+use quorate_programs::{Program, turn};
 use serde_json::Value;
 
 #[test]
 fn a_quick_run_measures_every_step() {
-    let _alone = alone();
+    let _turn = turn();
     let arguments = ["--quick", "--members", "100", "--json"];
     let ended = Program::start(env!("CARGO_BIN_EXE_codec"), &arguments).end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -21,7 +21,7 @@ fn a_quick_run_measures_every_step() {
 
 #[test]
 fn sizes_beyond_the_limit_are_refused() {
-    let _alone = alone();
+    let _turn = turn();
     let ended = Program::start(env!("CARGO_BIN_EXE_codec"), &["--members", "10001"]).end();
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("from 1 to 10000"), "{}", ended.stderr);

@@ -15,7 +15,7 @@ fn last_line(program: &str, arguments: &[&str]) -> serde_json::Value {
 
 #[test]
 fn entities_are_counted_and_run_again() {
-    let _alone = crate::alone();
+    let _turn = quorate_programs::turn();
     let entities = |arguments: &[&str]| last_line(env!("CARGO_BIN_EXE_entities"), arguments);
     let result = entities(&["--only", "memory", "--entities", "3000", "--json"]);
     let idle = result["memory"]["idle_bytes"].as_f64().unwrap();
@@ -26,7 +26,7 @@ fn entities_are_counted_and_run_again() {
 
 #[test]
 fn every_strategy_leaves_as_many_entities_as_may_run() {
-    let _alone = crate::alone();
+    let _turn = quorate_programs::turn();
     let arguments = [
         "--only",
         "passivation",
@@ -51,7 +51,7 @@ fn every_strategy_leaves_as_many_entities_as_may_run() {
 
 #[test]
 fn every_strategy_comes_to_rest() {
-    let _alone = crate::alone();
+    let _turn = quorate_programs::turn();
     let arguments = ["--only", "choices", "--shards", "500", "--json"];
     let result = last_line(env!("CARGO_BIN_EXE_rebalance"), &arguments);
     let rows = result["choices"].as_array().unwrap();
@@ -68,7 +68,7 @@ fn every_strategy_comes_to_rest() {
 
 #[test]
 fn real_hand_offs_end_where_the_choices_end() {
-    let _alone = crate::alone();
+    let _turn = quorate_programs::turn();
     let arguments = ["--only", "hand-offs", "--shards", "90", "--json"];
     let result = last_line(env!("CARGO_BIN_EXE_rebalance"), &arguments);
     let rows = result["hand_offs"].as_array().unwrap();

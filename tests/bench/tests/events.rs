@@ -4,7 +4,7 @@ use std::process::Command;
 
 #[test]
 fn events_are_measured_beside_the_bare_store() {
-    let _alone = crate::alone();
+    let _turn = quorate_programs::turn();
     let events = Command::new(env!("CARGO_BIN_EXE_events"))
         .args(["--quick", "--json"])
         .output()

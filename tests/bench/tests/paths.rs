@@ -1,13 +1,12 @@
 //! The program `paths` measures everything and says so in one line. How fast it is, is nothing for a test.
 #![cfg(unix)]
 
-use quorate_programs::{Program, alone};
+use quorate_programs::{Program, turn};
 use serde_json::Value;
 
 #[test]
 fn a_quick_run_measures_asks_the_table_and_a_hand_off() {
-    let _alone = crate::alone();
-    let _alone = alone();
+    let _turn = turn();
     let arguments = ["--quick", "--state-mib", "2", "--json"];
     let ended = Program::start(env!("CARGO_BIN_EXE_paths"), &arguments).end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

@@ -1,13 +1,12 @@
 //! The program `ranges` measures everything and says so in one line. How fast it is, is nothing for a test.
 #![cfg(unix)]
 
-use quorate_programs::{Program, alone};
+use quorate_programs::{Program, turn};
 use serde_json::Value;
 
 #[test]
 fn a_quick_run_measures_the_memory_of_keys_and_a_move_under_calls() {
-    let _alone = crate::alone();
-    let _alone = alone();
+    let _turn = turn();
     let ended = Program::start(env!("CARGO_BIN_EXE_ranges"), &["--quick", "--json"]).end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let json: Value = serde_json::from_str(ended.stdout.last().unwrap()).unwrap();

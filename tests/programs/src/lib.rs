@@ -5,11 +5,12 @@
 
 pub mod command_lines;
 
+use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,10 +22,43 @@ pub fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-/// One test of a program at a time: each starts several processes that watch each other with tight timings.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// How many tests of programs run at once. Each starts several processes that watch each other with tight
+/// timings and wait for each other most of the time: one at a time leaves a machine idle, and more than two
+/// make the timings of two cores late.
+const AT_ONCE: usize = 2;
+
+static RUNNING: Mutex<usize> = Mutex::new(0);
+static ENDED: Condvar = Condvar::new();
+thread_local! {
+    static HAS_ONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The right to start programs, while it lives.
+#[derive(Debug)]
+pub struct Turn(());
+
+/// Waits for a turn to start programs: two tests have one at once.
+///
+/// # Panics
+/// If this thread has one already: two such tests would wait for each other.
+#[must_use]
+pub fn turn() -> Turn {
+    assert!(
+        !HAS_ONE.replace(true),
+        "two tests with two turns each wait for each other"
+    );
+    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let free = ENDED.wait_while(running, |running| *running >= AT_ONCE);
+    *free.unwrap_or_else(PoisonError::into_inner) += 1;
+    Turn(())
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        HAS_ONE.set(false);
+        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        ENDED.notify_one();
+    }
 }
 
 /// A server's port that takes connections and says nothing.

@@ -14,9 +14,3 @@ mod likes;
 mod mailboxes;
 mod only_one;
 mod word_index;
-
-/// One program at a time: each is a whole cluster, and takes what time the machine has.
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}

@@ -11,7 +11,7 @@ fn bank(arguments: &[&str]) -> Output {
 
 #[test]
 fn i_80_every_transfer_is_there_once_after_nodes_were_killed_cut_off_and_stood_still() {
-    let _alone = crate::alone();
+    let _turn = quorate_programs::turn();
     let mut arguments = vec!["--seconds", "5", "--json"];
     let server = std::env::var("QUORATE_POSTGRES");
     if let Ok(server) = &server {
@@ -47,7 +47,6 @@ fn i_80_every_transfer_is_there_once_after_nodes_were_killed_cut_off_and_stood_s
 
 #[test]
 fn mistakes_end_with_one_line_and_exit_code_2() {
-    let _alone = crate::alone();
     let help = quorate_programs::refuses(bank, &quorate_programs::MISTAKES);
     assert!(help.contains("--postgres"));
     quorate_programs::refuses(bank, &[&["--postgres"]]);

@@ -5,12 +5,11 @@
 
 use std::process::Command;
 
-use quorate_programs::alone;
+use quorate_programs::turn;
 
 #[test]
 fn nodes_that_come_and_go_leave_nothing_behind() {
-    let _alone = crate::alone();
-    let _alone = alone();
+    let _turn = turn();
     let ended = Command::new(env!("CARGO_BIN_EXE_churn"))
         .args(["--minutes", "0"])
         .output()

@@ -131,7 +131,7 @@ fn a_full_disk_is_named_at_once() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_disk_that_fills_up_ends_the_run_and_is_named_within_seconds() {
-    let _alone = quorate_programs::alone();
+    let _turn = quorate_programs::turn();
     let Some((ended, took)) = on_a_disk_of("5300k", "deliveries") else {
         return;
     };

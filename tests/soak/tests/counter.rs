@@ -50,8 +50,7 @@ fn assert_right(output: &Output) -> String {
 /// The second run keeps homes and remembered ids the other way, on the same store.
 #[test]
 fn i_80_counters_outlive_their_nodes_and_a_second_run_finds_every_value() {
-    let _alone = crate::alone();
-    let _alone = quorate_programs::alone();
+    let _turn = quorate_programs::turn();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("counter-{}", std::process::id()));
     let store = folder.to_str().unwrap();
     for (mode, is_first) in [("events", true), ("data", false)] {
@@ -75,8 +74,7 @@ fn i_80_counters_outlive_their_nodes_and_a_second_run_finds_every_value() {
 /// when its counters are elsewhere.
 #[test]
 fn i_80_counters_move_with_their_logs_in_a_bucket() {
-    let _alone = crate::alone();
-    let _alone = quorate_programs::alone();
+    let _turn = quorate_programs::turn();
     let output = counter(&["--seconds", "5", "--state", "bucket", "--json"]);
     let (result, said) = result(&output);
     assert!(output.status.success(), "{result}\n{said}");
@@ -97,7 +95,6 @@ fn i_80_counters_move_with_their_logs_in_a_bucket() {
 /// The same on a server, where there is one.
 #[test]
 fn i_80_counters_outlive_their_nodes_on_a_server_in_both_state_modes() {
-    let _alone = crate::alone();
     let Ok(server) = std::env::var("QUORATE_POSTGRES") else {
         let _ = writeln!(
             std::io::stderr(),
@@ -105,7 +102,7 @@ fn i_80_counters_outlive_their_nodes_on_a_server_in_both_state_modes() {
         );
         return;
     };
-    let _alone = quorate_programs::alone();
+    let _turn = quorate_programs::turn();
     for mode in ["events", "data"] {
         assert_right(&counter(&[
             "--seconds",
@@ -121,7 +118,6 @@ fn i_80_counters_outlive_their_nodes_on_a_server_in_both_state_modes() {
 
 #[test]
 fn mistakes_end_with_one_line_and_exit_code_2() {
-    let _alone = crate::alone();
     let help = quorate_programs::refuses(counter, &quorate_programs::MISTAKES);
     assert!(help.contains("--postgres") && help.contains("--state"));
     quorate_programs::refuses(counter, &[&["--postgres"], &["--state"], &["--state", "memory"]]);

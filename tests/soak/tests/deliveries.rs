@@ -12,7 +12,7 @@ fn deliveries(arguments: &[&str]) -> Output {
 
 /// Nothing is lost, and the line has what is promised; how much was acknowledged.
 fn assert_kept(arguments: &[&str], store: &str) -> u64 {
-    let _alone = quorate_programs::alone();
+    let _turn = quorate_programs::turn();
     let output = deliveries(arguments);
     let text = String::from_utf8(output.stdout).unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -34,21 +34,18 @@ fn assert_kept(arguments: &[&str], store: &str) -> u64 {
 
 #[test]
 fn s_1_14_what_was_acknowledged_is_handled_although_nodes_are_killed_all_the_time() {
-    let _alone = crate::alone();
     let arguments = ["--seconds", "5", "--json"];
     assert!(assert_kept(&arguments, "redb") > 100);
 }
 
 #[test]
 fn s_1_14_what_was_acknowledged_is_handled_where_few_messages_fill_a_log() {
-    let _alone = crate::alone();
     let arguments = ["--seconds", "5", "--bytes", "900000", "--json"];
     assert!(assert_kept(&arguments, "redb") > 10);
 }
 
 #[test]
 fn s_1_14_what_was_acknowledged_is_handled_over_a_server() {
-    let _alone = crate::alone();
     let Ok(server) = std::env::var("QUORATE_POSTGRES") else {
         return quorate_programs::skipped("QUORATE_POSTGRES does not name a PostgreSQL server");
     };
@@ -58,7 +55,6 @@ fn s_1_14_what_was_acknowledged_is_handled_over_a_server() {
 
 #[test]
 fn mistakes_end_with_one_line_and_exit_code_2() {
-    let _alone = crate::alone();
     let help = quorate_programs::refuses(deliveries, &quorate_programs::MISTAKES);
     assert!(help.contains("--bytes") && help.contains("--postgres"));
     quorate_programs::refuses(deliveries, &[&["--bytes", "2000000"], &["--bytes"]]);

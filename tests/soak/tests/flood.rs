@@ -4,12 +4,11 @@
 
 use std::process::Command;
 
-use quorate_programs::alone;
+use quorate_programs::turn;
 
 #[test]
 fn a_flooded_node_keeps_its_memory_and_its_peers() {
-    let _alone = crate::alone();
-    let _alone = alone();
+    let _turn = turn();
     let ended = Command::new(env!("CARGO_BIN_EXE_flood"))
         .args(["--seconds", "2"])
         .output()

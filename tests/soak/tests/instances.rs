@@ -11,7 +11,7 @@ fn instances(arguments: &[&str]) -> Output {
 
 #[test]
 fn nothing_is_lost_or_late_while_slots_move_a_host_is_killed_and_the_leader_leaves() {
-    let _alone = crate::alone();
+    let _turn = quorate_programs::turn();
     let output = instances(&["--seconds", "4", "--json"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -32,6 +32,5 @@ fn nothing_is_lost_or_late_while_slots_move_a_host_is_killed_and_the_leader_leav
 
 #[test]
 fn mistakes_end_with_one_line_and_exit_code_2() {
-    let _alone = crate::alone();
     quorate_programs::refuses(instances, &quorate_programs::MISTAKES);
 }

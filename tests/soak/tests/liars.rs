@@ -11,8 +11,7 @@ fn liars(arguments: &[&str]) -> Output {
 
 #[test]
 fn i_100_a_member_that_lies_ends_nobody_fills_no_memory_and_keeps_no_cluster_from_forming() {
-    let _alone = crate::alone();
-    let _alone = quorate_programs::alone();
+    let _turn = quorate_programs::turn();
     let output = liars(&[
         "--messages",
         "20",
@@ -45,7 +44,6 @@ fn i_100_a_member_that_lies_ends_nobody_fills_no_memory_and_keeps_no_cluster_fro
 
 #[test]
 fn mistakes_end_with_one_line_and_exit_code_2() {
-    let _alone = crate::alone();
     let help = quorate_programs::refuses(liars, &quorate_programs::MISTAKES);
     assert!(help.contains("--messages"));
     quorate_programs::refuses(liars, &[&["--messages", "0"], &["--messages"], &["--bytes", "1"]]);

@@ -41,13 +41,13 @@ fn assert_kept(output: &Output) {
 
 #[test]
 fn i_61_i_63_i_64_replicas_are_equal_and_keep_what_was_acknowledged_through_three_faults() {
-    let _alone = crate::alone();
+    let _turn = quorate_programs::turn();
     assert_kept(&likes(&["--seconds", "10", "--json"]));
 }
 
 #[test]
 fn i_63_what_was_acknowledged_outlives_the_death_of_all_nodes_and_a_second_run_finds_it() {
-    let _alone = crate::alone();
+    let _turn = quorate_programs::turn();
     let folder =
         std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("likes-{}", std::process::id()));
     let store = folder.to_str().unwrap();
@@ -61,6 +61,5 @@ fn i_63_what_was_acknowledged_outlives_the_death_of_all_nodes_and_a_second_run_f
 
 #[test]
 fn mistakes_end_with_one_line_and_exit_code_2() {
-    let _alone = crate::alone();
     quorate_programs::refuses(likes, &quorate_programs::MISTAKES);
 }

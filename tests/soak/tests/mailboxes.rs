@@ -11,7 +11,7 @@ fn mailboxes(arguments: &[&str]) -> Output {
 
 #[test]
 fn what_was_kept_is_handled_in_order_although_old_hosts_are_killed_in_the_middle_of_moves() {
-    let _alone = crate::alone();
+    let _turn = quorate_programs::turn();
     let output = mailboxes(&["--seconds", "12", "--json"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -28,6 +28,5 @@ fn what_was_kept_is_handled_in_order_although_old_hosts_are_killed_in_the_middle
 
 #[test]
 fn mistakes_end_with_one_line_and_exit_code_2() {
-    let _alone = crate::alone();
     quorate_programs::refuses(mailboxes, &quorate_programs::MISTAKES);
 }

@@ -33,7 +33,7 @@ fn assert_right(output: &Output) {
 
 #[test]
 fn i_30_an_instance_and_its_token_through_a_kill_a_cut_and_a_leave_and_a_second_run_goes_on() {
-    let _alone = crate::alone();
+    let _turn = quorate_programs::turn();
     let folder =
         std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("only-one-{}", std::process::id()));
     let store = folder.to_str().unwrap();
@@ -46,6 +46,5 @@ fn i_30_an_instance_and_its_token_through_a_kill_a_cut_and_a_leave_and_a_second_
 
 #[test]
 fn mistakes_end_with_one_line_and_exit_code_2() {
-    let _alone = crate::alone();
     quorate_programs::refuses(only_one, &quorate_programs::MISTAKES);
 }

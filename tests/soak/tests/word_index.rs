@@ -22,7 +22,7 @@ fn index_of(input: &str) -> (serde_json::Value, String) {
 /// Over a part of the sources: all of them are for an optimised program.
 #[test]
 fn every_entry_is_right_although_a_node_is_killed_one_is_cut_off_and_one_joins() {
-    let _alone = crate::alone();
+    let _turn = quorate_programs::turn();
     let (result, said) = index_of(concat!(env!("CARGO_MANIFEST_DIR"), "/src/likes"));
     let count = |name: &str| result[name].as_u64().unwrap();
     assert_eq!(
@@ -43,7 +43,7 @@ fn every_entry_is_right_although_a_node_is_killed_one_is_cut_off_and_one_joins()
 /// Fewer files than nodes, one of them without a word, one with a word that no key can hold.
 #[test]
 fn a_few_words_are_indexed_as_well() {
-    let _alone = crate::alone();
+    let _turn = quorate_programs::turn();
     let folder =
         std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("few-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
