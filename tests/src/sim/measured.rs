@@ -1,4 +1,4 @@
-//! What a scenario of [`figures`](super::figures) came to with several seeds: the medians, with the worst beside.
+//! What a scenario of [`figures`](super::figures) came to with several seeds: medians, with the worst beside.
 
 use core::ops::Range;
 use std::sync::Mutex;
